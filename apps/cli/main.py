@@ -1,0 +1,72 @@
+"""The `hybrid` command: its subcommands load when they are called, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from ... import __version__
+from ...shared_protocol.errors import HybridError
+
+# command -> (module beside this one, attribute, one line of help)
+COMMANDS = {
+    "demo": ("demo", "demo", "Show the whole system on this machine, with a real small model."),
+    "serve": ("serve", "serve", "Serve a model behind an OpenAI-compatible endpoint."),
+    "pull": ("models", "pull", "Bring a model into the local store."),
+    "list": ("models", "list_models", "List the models in the local store."),
+    "show": ("models", "show", "Show what is known about a model."),
+    "rm": ("models", "rm", "Remove a model from the local store."),
+    "route": ("route", "route", "Explain where a prompt would be answered, and why."),
+    "doctor": ("doctor", "doctor", "Check this machine: kernels, store, models."),
+    "version": ("version", "version", "Print version and kernel id."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f".{module}", __package__), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+
+@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hybrid")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """Run language models across a device and a cloud."""
+    ctx.obj = {"debug": debug}
+
+
+def main() -> None:
+    """Entry point: errors are one line and a hint, with the exit code of their class."""
+    debug = "--debug" in sys.argv
+    try:
+        sys.exit(cli.main(standalone_mode=False) or 0)
+    except HybridError as error:
+        if debug:
+            raise
+        click.echo(f"hybrid: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

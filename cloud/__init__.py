@@ -1,0 +1,1 @@
+"""The cloud: engine and server."""

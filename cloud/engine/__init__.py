@@ -1,0 +1,1 @@
+"""request -> scheduler -> runner -> sampler -> output."""

@@ -1,0 +1,1 @@
+"""The OpenAI-compatible endpoint over an `EngineClient`."""

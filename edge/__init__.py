@@ -1,0 +1,1 @@
+"""The device: runtimes, sessions, drafting, and the client SDK."""

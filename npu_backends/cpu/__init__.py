@@ -1,0 +1,1 @@
+"""The CPU: native kernels, the whole-step executor, and the NumPy reference beside it."""

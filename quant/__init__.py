@@ -1,0 +1,1 @@
+"""Number formats of weights, and their lossless repacking for kernels."""

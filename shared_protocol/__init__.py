@@ -1,0 +1,1 @@
+"""All that device and cloud must agree on bit for bit."""

@@ -1,0 +1,173 @@
+"""Every error a user can meet: one class, one HTTP status, one `code`, one exit code of the command line.
+
+A message says what was asked and what was found; `hint` says what to do. The server, the CLI and the SDK print the same sentence.
+No message ever holds prompt text.
+"""
+
+from __future__ import annotations
+
+
+class HybridError(Exception):
+    """Root of all errors for users. `param` is the dotted path of the offending field, when one field is at fault."""
+
+    status = 500
+    code = "internal_error"
+    exit_code = 1
+
+    def __init__(self, message: str, *, param: str | None = None, hint: str | None = None, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.hint = hint
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+    @property
+    def type(self) -> str:
+        """The envelope's `type`, by status, as OpenAI's clients know it."""
+        return _TYPES.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
+
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+    503: "unavailable_error",
+}
+
+
+class InvalidRequest(HybridError):
+    """A field is missing, of the wrong type, or out of range."""
+
+    status, code, exit_code = 400, "invalid_request", 2
+
+
+class UnsupportedParameter(InvalidRequest):
+    """A known field that is not served yet, with a value that would change the answer."""
+
+    code = "unsupported_parameter"
+
+
+class ContextOverflow(InvalidRequest):
+    """Prompt and answer do not fit; nothing is ever cut silently."""
+
+    code = "context_length_exceeded"
+
+    def __init__(self, *, asked: int, limit: int, param: str | None = None, hint: str | None = None) -> None:
+        over = asked - limit
+        super().__init__(
+            f"this request needs {asked} tokens, the limit is {limit}",
+            param=param,
+            hint=hint or f"shorten the prompt or lower max_tokens by at least {over}",
+        )
+        self.asked = asked
+        self.limit = limit
+
+
+class TemplateError(InvalidRequest):
+    """The chat template refused the messages, reached into Python, or ran out of fuel."""
+
+    code = "template_error"
+
+
+class AuthenticationError(HybridError):
+    status, code = 401, "invalid_api_key"
+
+
+class PermissionDenied(HybridError):
+    status, code = 403, "permission_denied"
+
+
+class NotFound(HybridError):
+    status, code, exit_code = 404, "not_found", 3
+
+
+class ModelNotFound(NotFound):
+    code = "model_not_found"
+
+
+class Conflict(HybridError):
+    status, code = 409, "conflict"
+
+
+class FingerprintMismatch(Conflict):
+    """Device and cloud do not share a vocabulary; both fingerprints are named."""
+
+    code = "fingerprint_mismatch"
+
+
+class PayloadTooLarge(InvalidRequest):
+    status, code = 413, "payload_too_large"
+
+
+class QuotaExceeded(HybridError):
+    status, code, exit_code = 429, "quota_exceeded", 6
+
+
+class EngineFailed(HybridError):
+    """The engine broke an invariant or a kernel failed; the process reports itself unhealthy."""
+
+    code = "engine_failed"
+
+
+class Unavailable(HybridError):
+    """Draining, overloaded, or still loading."""
+
+    status, code = 503, "unavailable"
+
+
+class ModelFileError(HybridError):
+    """A model file is corrupt, truncated, hostile, or of a kind that is not supported; names the tensor or key."""
+
+    status, code = 422, "invalid_model_file"
+
+
+class ChecksumMismatch(ModelFileError):
+    code = "checksum_mismatch"
+
+
+class ProtocolError(HybridError):
+    """A frame that the other side should never have sent. `code` is the one that travels in an `Error` frame."""
+
+    status, code = 400, "protocol_error"
+
+    def __init__(self, message: str, *, code: str = "protocol_error", round: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.round = round
+
+
+class CloudUnreachable(HybridError):
+    status, code, exit_code = 503, "cloud_unreachable", 4
+
+
+class NotShareable(HybridError):
+    """Something that privacy has not cleared was handed to a cloud client. Always a bug of the caller; nothing was sent."""
+
+    code = "not_shareable"
+
+
+class RouteRefused(HybridError):
+    """The router refuses: `code` is the decision's reason (`private_too_hard`, `over_quota`, `blocked`, ...)."""
+
+    status, exit_code = 403, 6
+
+    def __init__(self, message: str, *, reason: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = reason
+
+
+class ConfigError(HybridError):
+    """A configuration or policy file is wrong; names the dotted key, and the line where it is known."""
+
+    code, exit_code = "invalid_config", 5
+
+
+class Cancelled(HybridError):
+    """The work was cancelled from another thread or by its owner."""
+
+    status, code, exit_code = 499, "cancelled", 130

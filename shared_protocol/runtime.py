@@ -1,0 +1,81 @@
+"""The protocols through which the parts see each other, and the small facts that they exchange.
+
+The router knows device and cloud only through `DeviceState` and `LinkState`; sessions know a model only through `EdgeRuntime`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .model_card import ModelCard
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """Bytes held by a runtime or an executor; `peak` is the most the process held since it was opened."""
+
+    weights: int
+    kv: int
+    scratch: int
+    peak: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """What the device can bear now. `None` means not known, which no rule may read as good or bad news."""
+
+    memory_free_bytes: int | None = None
+    battery: float | None = None  # 0..1, None on mains or unknown
+    thermal_headroom: float | None = None  # 0 throttled .. 1 cool
+    edge_available: bool = True  # a runtime is loaded and answers
+    edge_context: int = 8192  # tokens
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """The way to the cloud, as last probed. A probe carries nothing of a request."""
+
+    reachable: bool = False
+    rtt_s: float | None = None
+    bandwidth_bytes_s: float | None = None
+    cloud_context: int | None = None  # tokens
+
+
+class EdgeRuntime(Protocol):
+    """One sequence of one model on the device. Not thread-safe but for `cancel`."""
+
+    card: ModelCard
+    can_truncate: bool  # else fork()/snapshot() are there
+
+    def extend(self, ids: Sequence[int], rows: int = 1) -> NDArray[np.float32]:
+        """Feed `ids`; return the logits of the last `rows` of them, float32 [rows, vocab] (0 rows: an empty array).
+
+        Raises ContextOverflow when the sequence would outgrow the model's context, Cancelled after `cancel`.
+        """
+        ...
+
+    def truncate(self, length: int) -> None:
+        """Forget everything after the first `length` tokens."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """Tokens held in the KV cache."""
+        ...
+
+    def cost_curve(self, k_max: int) -> NDArray[np.float64]:
+        """Milliseconds of a k-token `extend`, k = 0..k_max (entry 0 is 0.0), measured on first use."""
+        ...
+
+    def memory(self) -> MemoryReport: ...
+
+    def cancel(self) -> None:
+        """Make the running or next `extend` raise Cancelled; may be called from another thread."""
+        ...
+
+    def close(self) -> None: ...
