@@ -1,9 +1,9 @@
 """The one call by which engines and runtimes compute: a whole model step on a ragged batch.
 
-    tokens      a b c | d | e f g h        three sequences, eight tokens
-    query_start 0      3   4         8     tokens of sequence s: query_start[s] .. query_start[s + 1]
-    positions   5 6 7 | 31| 0 1 2 3        absolute, consecutive inside a sequence
-    tables      [s, position // block_size] -> block; slot = block * block_size + position % block_size
+tokens      a b c | d | e f g h        three sequences, eight tokens
+query_start 0      3   4         8     tokens of sequence s: query_start[s] .. query_start[s + 1]
+positions   5 6 7 | 31| 0 1 2 3        absolute, consecutive inside a sequence
+tables      [s, position // block_size] -> block; slot = block * block_size + position % block_size
 """
 
 from __future__ import annotations
