@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
+
+from .architecture import Architecture
+from .gguf import GgufFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +26,30 @@ class ModelCard:
     file_hash: str  # SHA-256 hex of the file
     file_bytes: int
     licence: str  # SPDX id, or "unknown"
+
+
+SPDX = {"apache-2.0": "Apache-2.0", "mit": "MIT", "gpl-3.0": "GPL-3.0-only", "bsd-3-clause": "BSD-3-Clause"}
+
+
+def card_of(gguf: GgufFile, architecture: Architecture, fingerprint: str, *, name: str, file_hash: str, licence: str | None) -> ModelCard:
+    """The card of a checked file. `licence` overrides the one that the file states."""
+    stated = gguf.metadata.get("general.license")
+    matrices = Counter(tensor.type_name for tensor in gguf.tensors.values() if len(tensor.shape) == 2)
+    return ModelCard(
+        name=name,
+        architecture=architecture.family,
+        quantisation=matrices.most_common(1)[0][0],
+        num_parameters=sum(math.prod(tensor.shape) for tensor in gguf.tensors.values()),
+        context_length=architecture.context_length,
+        vocab_size=architecture.vocab_size,
+        fingerprint=fingerprint,
+        file_hash=file_hash,
+        file_bytes=gguf.path.stat().st_size,
+        licence=licence or (SPDX.get(stated, stated[:80]) if isinstance(stated, str) and stated else "unknown"),
+    )
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
