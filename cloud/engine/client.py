@@ -29,6 +29,10 @@ class EngineClient(Protocol):
 
     def stats(self) -> EngineStats: ...
 
+    async def drain(self) -> None:
+        """Refuse new requests from now on; return when those that run have ended."""
+        ...
+
     async def close(self) -> None:
         """Abort what runs and end the engine."""
         ...
