@@ -145,6 +145,12 @@ class CloudUnreachable(HybridError):
     status, code, exit_code = 503, "cloud_unreachable", 4
 
 
+class StreamInterrupted(CloudUnreachable):
+    """The cloud began to answer and then was cut off, fell silent, or said something that cannot be read."""
+
+    code = "stream_interrupted"
+
+
 class NotShareable(HybridError):
     """Something that privacy has not cleared was handed to a cloud client. Always a bug of the caller; nothing was sent."""
 

@@ -50,6 +50,7 @@ class EdgeRuntime(Protocol):
     """One sequence of one model on the device. Not thread-safe but for `cancel`."""
 
     card: ModelCard
+    context: int  # tokens it can hold
     can_truncate: bool  # else fork()/snapshot() are there
 
     def extend(self, ids: Sequence[int], rows: int = 1) -> NDArray[np.float32]:
