@@ -114,6 +114,12 @@ class EngineFailed(HybridError):
     code = "engine_failed"
 
 
+class InvalidLogits(EngineFailed):
+    """The model produced NaN or +inf, or every token is masked: there is no distribution to draw from."""
+
+    code = "invalid_logits"
+
+
 class Unavailable(HybridError):
     """Draining, overloaded, or still loading."""
 
