@@ -1,0 +1,194 @@
+"""Where a request is answered: one pure function, the same for the dry run and for serving.
+
+    1 privacy      private: the device, or nobody                (settled without a look at the cloud)
+    2 capability   who is there, and whose context is long enough
+    3 quota        may this user use the cloud now
+    4 rules        none yet: a policy file with [[rule]] is refused
+    5 complexity   0 -- edge -- cascade_from -- cascade -- hard_from -- speculative -- draft_below -- cloud -- 1
+    6 confidence   after the device has answered: cascade.resolve_cascade
+    7 plan         whether drafting pays, which chooses between the last two
+
+The first stage that leaves a single way names the reason. Falling back is deciding again with the facts changed (the link not
+reachable, the runtime not available): privacy is asked again each time, so no failure relaxes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .cascade import resolve_cascade as resolve_cascade
+from .complexity import complexity
+from .costs import expected_costs
+from .decision import Decision, Provenance, Reason, Route, Scores
+from .features import turns_of
+from .plan import Plan, plan_speculation
+from .privacy import Assessment, LocalOnly, clear
+from .request import RouteContext, RouteRequest
+from .tokens import prompt_tokens
+
+
+def decide(request: RouteRequest, context: RouteContext) -> Decision:
+    """Decide. Never raises, whatever the request holds."""
+    cleared = clear(request, context.policy, context.privacy_floor)
+    facts = _gather(request, context)
+    if isinstance(cleared, LocalOnly):
+        assessment, shareable = cleared.assessment, None
+        choice = _private(assessment, facts, context)
+    else:
+        assessment, shareable = Assessment("public"), cleared
+        choice = _available(facts, context) or _within_quota(facts, context) or _by_complexity(facts, context)
+    to_cloud = choice.route in ("cloud", "cascade", "speculative")
+    sync_s = facts.plan.sync_s[facts.plan.draft_len] if facts.plan.sync_s and facts.plan.draft_len else None
+    return Decision(
+        route=choice.route,
+        reason=choice.reason,
+        rule=choice.rule,
+        scores=Scores(facts.complexity, None, assessment.verdict),
+        expected=expected_costs(
+            context.costs,
+            prompt=facts.prompt_tokens,
+            output=facts.output_tokens,
+            edge=facts.edge_out is None,
+            cloud=shareable is not None and facts.cloud_out is None,
+            rtt_s=context.link.rtt_s,
+            sync_s=sync_s,
+        ),
+        provenance=Provenance(context.policy.hash, "exact" if facts.counted else "estimated", None),
+        why=choice.why,
+        prompt_tokens=facts.prompt_tokens,
+        cloud_tokens=facts.prompt_tokens + facts.output_tokens if to_cloud else 0,
+        assessment=assessment,
+        plan=facts.plan if shareable is not None else None,
+        shareable=shareable if to_cloud else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Out:
+    """Why a side cannot take part."""
+
+    reason: Reason
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    route: Route
+    reason: Reason
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the stages look at. `edge_out` and `cloud_out` are None where that side can answer."""
+
+    complexity: float
+    prompt_tokens: int
+    counted: bool
+    output_tokens: int  # asked for, or assumed
+    edge_out: _Out | None
+    edge_weak: _Out | None  # the device can answer, but the policy would rather spare it
+    cloud_out: _Out | None
+    plan: Plan
+
+
+def _gather(request: RouteRequest, context: RouteContext) -> _Facts:
+    tokens, counted = prompt_tokens(request, context)
+    needed = tokens + (request.max_tokens or 1)
+    return _Facts(
+        complexity=complexity(turns_of(request)),
+        prompt_tokens=tokens,
+        counted=counted,
+        output_tokens=request.max_tokens or context.policy.quota.assumed_output,
+        edge_out=_edge_out(needed, context),
+        edge_weak=_edge_weak(tokens, context),
+        cloud_out=_cloud_out(needed, context),
+        plan=plan_speculation(context.speculation, context.policy.speculation),
+    )
+
+
+def _edge_out(needed: int, context: RouteContext) -> _Out | None:
+    device = context.device
+    if not device.edge_available:
+        return _Out("edge_unavailable", "capability.edge", "no model answers on the device")
+    if needed > device.edge_context:
+        return _Out("too_long", "capability.edge_context", f"{needed} tokens do not fit the device's context of {device.edge_context}")
+    return None
+
+
+def _edge_weak(tokens: int, context: RouteContext) -> _Out | None:
+    device, limits = context.device, context.policy.edge
+    if tokens > limits.max_prompt_tokens:
+        return _Out("too_long", "edge.max_prompt_tokens", f"{tokens} prompt tokens, the device may have {limits.max_prompt_tokens}")
+    if device.battery is not None and device.battery < limits.min_battery:
+        return _Out("edge_unavailable", "edge.min_battery", f"battery at {device.battery:.0%}, below {limits.min_battery:.0%}")
+    if device.thermal_headroom is not None and device.thermal_headroom < limits.min_thermal_headroom:
+        return _Out("edge_unavailable", "edge.min_thermal_headroom", "the device is too hot")
+    return None
+
+
+def _cloud_out(needed: int, context: RouteContext) -> _Out | None:
+    link = context.link
+    if not link.reachable:
+        return _Out("cloud_unreachable", "capability.cloud", "the cloud cannot be reached")
+    if link.cloud_context is not None and needed > link.cloud_context:
+        return _Out("too_long", "capability.cloud_context", f"{needed} tokens do not fit the cloud's context of {link.cloud_context}")
+    return None
+
+
+def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> _Choice:
+    kinds = ", ".join(assessment.findings) or "earlier turns"
+    if assessment.verdict == "block":
+        return _Choice("refuse", "blocked", "privacy.block", f"the policy blocks what was found ({kinds})")
+    if facts.edge_out is not None:
+        why = f"private ({kinds}), and the device cannot answer: {facts.edge_out.why}"
+        return _Choice("refuse", facts.edge_out.reason, facts.edge_out.rule, why)
+    limit = context.policy.privacy.too_hard_from
+    if facts.complexity >= limit:
+        why = f"private ({kinds}), and too hard for the device: complexity {facts.complexity:.2f} of {limit:.2f}"
+        return _Choice("refuse", "private_too_hard", "privacy.too_hard_from", why)
+    return _Choice("edge", "private", f"privacy.{assessment.verdict}", f"stays on the device ({kinds})")
+
+
+def _available(facts: _Facts, context: RouteContext) -> _Choice | None:
+    edge, cloud = facts.edge_out, facts.cloud_out
+    if edge is not None and cloud is not None:
+        # say what would help: a way to the cloud, when the device lacks the room; a shorter prompt, when both do
+        told = edge if cloud.reason == "too_long" else cloud
+        told = cloud if edge.reason == "edge_unavailable" else told
+        return _Choice("refuse", told.reason, told.rule, f"{edge.why}, and {cloud.why}")
+    if cloud is not None:
+        return _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
+    only = edge or facts.edge_weak
+    if only is not None and context.quota.admits(facts.prompt_tokens + facts.output_tokens):
+        return _Choice("cloud", only.reason, only.rule, f"{only.why}: the cloud answers")
+    return None
+
+
+def _within_quota(facts: _Facts, context: RouteContext) -> _Choice | None:
+    needed = facts.prompt_tokens + facts.output_tokens
+    if context.quota.admits(needed):
+        return None
+    wait = context.quota.wait_s(needed)
+    why = f"{needed} cloud tokens asked, {max(0, int(context.quota.available))} left"
+    why += ", more than the bucket ever holds" if wait is None else f", there in {wait:.0f} s"
+    if facts.edge_out is not None:
+        return _Choice("refuse", "over_quota", "quota.capacity", f"{why}, and {facts.edge_out.why}")
+    if context.policy.quota.on_exhausted == "refuse":
+        return _Choice("refuse", "over_quota", "quota.on_exhausted", why)
+    return _Choice("edge", "quota_degraded", "quota.on_exhausted", f"{why}: the device answers instead")
+
+
+def _by_complexity(facts: _Facts, context: RouteContext) -> _Choice:
+    score, bands, drafting = facts.complexity, context.policy.complexity, context.policy.speculation
+    if score < bands.cascade_from:
+        return _Choice("edge", "simple", "complexity.cascade_from", f"complexity {score:.2f}, below {bands.cascade_from:.2f}")
+    if score < bands.hard_from:
+        why = f"complexity {score:.2f}, between {bands.cascade_from:.2f} and {bands.hard_from:.2f}: the device first"
+        return _Choice("cascade", "low_confidence", "complexity.hard_from", why)
+    hard = f"complexity {score:.2f}, {bands.hard_from:.2f} or more"
+    if score < drafting.draft_below and facts.plan.mode == "sync":
+        return _Choice("speculative", "drafted", f"speculation.{drafting.mode}", f"{hard}, and drafting pays: {facts.plan.why}")
+    return _Choice("cloud", "hard", "complexity.hard_from", hard)

@@ -1,0 +1,78 @@
+"""The answer of the router, and how it is written as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from .costs import Expected
+from .plan import Plan
+from .privacy import Assessment, Shareable
+from .request import RouteRequest
+from .verdict import Verdict
+
+Route = Literal["edge", "cloud", "cascade", "speculative", "refuse"]
+Reason = Literal[
+    "simple",
+    "hard",
+    "low_confidence",
+    "drafted",
+    "private",
+    "redacted",
+    "quota_degraded",
+    "over_quota",
+    "cloud_unreachable",
+    "edge_unavailable",
+    "private_too_hard",
+    "too_long",
+    "blocked",
+]
+
+
+class Scores(msgspec.Struct, frozen=True):
+    complexity: float  # 0 .. below 1
+    confidence: float | None  # None until the device has answered
+    privacy: Verdict
+
+
+class Provenance(msgspec.Struct, frozen=True):
+    policy_hash: str
+    tokens: Literal["exact", "estimated"]
+    calibration_id: str | None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A decision as `hybrid route --json` prints it: no word of the request is in it."""
+
+    route: Route
+    reason: Reason
+    rule: str
+    scores: Scores
+    expected: dict[str, Expected | None]
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where a request is answered, and why. `shareable` is there exactly when the route may touch the cloud."""
+
+    route: Route
+    reason: Reason
+    rule: str  # what settled it: a built-in such as "complexity.hard_from"
+    scores: Scores
+    expected: dict[str, Expected | None]
+    provenance: Provenance
+    why: str  # one sentence for people, without any word of the request
+    prompt_tokens: int
+    cloud_tokens: int  # to reserve from the quota before dispatch; 0 when the cloud has no part in it
+    assessment: Assessment
+    plan: Plan | None = None  # of speculation, where it was considered
+    shareable: Shareable[RouteRequest] | None = field(default=None, repr=False)
+
+    def report(self) -> Report:
+        return Report(self.route, self.reason, self.rule, self.scores, self.expected, self.provenance)
+
+    def to_json(self) -> bytes:
+        return msgspec.json.encode(self.report())
