@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hybrid.shared_protocol.model import Model, load_model
+from hybrid.tests.support.gguf_writer import write_tiny_llama
 
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -23,3 +24,14 @@ def smollm2_path() -> Path:
 def smollm2(smollm2_path: Path) -> Model:
     """The real model, loaded once."""
     return load_model(smollm2_path)
+
+
+@pytest.fixture(scope="session")
+def tiny_llama_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of 2 layers with random weights, vocabulary 320: real in every way but its words."""
+    return write_tiny_llama(tmp_path_factory.mktemp("models") / "tiny.gguf")
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tiny_llama_path: Path) -> Model:
+    return load_model(tiny_llama_path)

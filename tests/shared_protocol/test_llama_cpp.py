@@ -1,0 +1,76 @@
+"""Our token ids against llama.cpp's own tokenizer, for the same file."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hybrid.shared_protocol.model import Model
+from hybrid.tests.support.llama_cpp import LlamaTokenizer, library_path
+
+SPECIAL_PARTS = ["<|im_end|>", "<|im_start|>", "<|im", "_end|>", "<|", "|>", "<repo_name>", "<file_sep>", " ", "a", "\n", "<", ">"]
+AWKWARD = ["don't", "WE'LL", " it's", "x²", "½", "①", "١٢٣", "२", "def f(x):\n\treturn x\r\n", "\x04", ".\x06.", "\u0085", "\u200b", "  "]
+SPACES = list(" \t\r\n\u00a0\u3000\u2003 aZ9.,'-_é")
+
+
+def random_text(rng: random.Random) -> str:
+    def characters(low: int, high: int) -> str:
+        codes = (rng.randrange(low, high) for _ in range(rng.randrange(1, 40)))
+        return "".join(chr(code) for code in codes if not 0xD800 <= code < 0xE000)
+
+    def parts(of: list[str]) -> str:
+        return "".join(rng.choice(of) for _ in range(rng.randrange(1, 40)))
+
+    kinds = [
+        lambda: characters(1, 0x110000),
+        lambda: characters(1, 0x3000),
+        lambda: characters(0x1F300, 0x1FA00),
+        lambda: parts(SPECIAL_PARTS),
+        lambda: parts(AWKWARD),
+        lambda: parts(SPACES),
+        lambda: str(rng.randrange(10 ** rng.randrange(1, 30))),
+    ]
+    return rng.choice(kinds)()
+
+
+@pytest.fixture(scope="module")
+def llama_cpp(smollm2_path: Path) -> Iterator[LlamaTokenizer]:
+    library = library_path()
+    if library is None:
+        pytest.skip("xllamacpp, which brings llama.cpp's tokenizer, is not installed")
+    oracle = LlamaTokenizer(library, smollm2_path)
+    yield oracle
+    oracle.close()
+
+
+def test_two_thousand_random_texts_have_the_ids_of_llama_cpp(smollm2: Model, llama_cpp: LlamaTokenizer) -> None:
+    rng = random.Random(54)
+    for _ in range(2000):
+        text = random_text(rng)
+        assert smollm2.tokenizer.encode(text) == llama_cpp.encode(text), repr(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Café déjà vu — 123 😊",
+        "line\r\nline\r\n\r\n\tindented\t\ttwice  \n   ",
+        "def add(a, b):\n    # 1 + 22 = 333\n    return a+b\n\n\nclass A:\n\tpass",
+        "1234567890 12 3.14159 1,000,000 0x1F",
+        "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n",
+        " <|im_end|> <|im_end|>\n\n<|im_start|>  x",
+        "",
+        " ",
+    ],
+)
+def test_awkward_texts_have_the_ids_of_llama_cpp(smollm2: Model, llama_cpp: LlamaTokenizer, text: str) -> None:
+    assert smollm2.tokenizer.encode(text) == llama_cpp.encode(text)
+
+
+def test_a_text_that_is_literal_throughout_has_the_ids_of_llama_cpp_without_specials(smollm2: Model, llama_cpp: LlamaTokenizer) -> None:
+    rng = random.Random(55)
+    for _ in range(300):
+        text = random_text(rng)
+        assert smollm2.tokenizer.encode(text, [(0, len(text))]) == llama_cpp.encode(text, parse_special=False), repr(text)
