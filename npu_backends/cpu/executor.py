@@ -1,0 +1,167 @@
+"""The native executor: repacks a model's weights once, then runs each step as one call into the C++ kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...quant.repack import PANEL, packed_bytes, panel_format, repack
+from ...shared_protocol.architecture import Architecture
+from ...shared_protocol.errors import ConfigError, EngineFailed
+from ...shared_protocol.gguf import Tensor
+from ...shared_protocol.model import Model
+from ...shared_protocol.runtime import MemoryReport
+from ..step import StepBatch, StepExecutor
+from ..validate import check_batch
+from .library import MATRICES, Batch, Layer, Matrix, ModelSpec, load
+from .process import peak_bytes, usable_cpus
+from .rotary import rotary_table
+
+KEY_TILE = 16  # kKeyTile in kernels/cache.h
+ALIGNMENT = 64  # bytes, of every matrix
+PARTS = dict(
+    zip(MATRICES, ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"), strict=True)
+)  # field of Layer -> GGUF's name
+
+
+class CpuExecutor(StepExecutor):
+    """A Llama-family model on the native kernels.
+
+    Raises NativeUnavailable without the library, ModelFileError for a weight type or a size that the kernels do not read, ConfigError
+    for a block size that is no multiple of 16. `threads` None: one per CPU of this process's affinity mask.
+    """
+
+    def __init__(self, model: Model, *, num_blocks: int, block_size: int = 16, threads: int | None = None) -> None:
+        self._handle: int | None = None
+        self._native = load()
+        self._arch = arch = model.architecture
+        _check_sizes(arch, block_size)
+        self.kernel_id = self._native.kernel_id
+        self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
+        self.threads = threads or usable_cpus()
+        self._max_positions = min(arch.context_length, num_blocks * block_size)
+        self._weights = weights = _Weights(model)
+        rotary = rotary_table(self._max_positions, arch.head_dim, arch.rope_base)
+        layers = (Layer * arch.num_layers)(*(weights.layer(number) for number in range(arch.num_layers)))
+        head = "token_embd.weight" if arch.tied_embeddings else "output.weight"
+        spec = ModelSpec(
+            num_layers=arch.num_layers,
+            hidden=arch.hidden_size,
+            heads=arch.num_heads,
+            kv_heads=arch.num_kv_heads,
+            head_dim=arch.head_dim,
+            ffn=arch.ffn_size,
+            vocab=arch.vocab_size,
+            num_blocks=num_blocks,
+            block_size=block_size,
+            max_positions=self._max_positions,
+            threads=self.threads,
+            norm_eps=arch.norm_eps,
+            layers=layers,
+            final_norm=weights.vector("output_norm.weight"),
+            rotary=weights.keep(rotary),
+            embedding=weights.matrix("token_embd.weight"),
+            head=weights.matrix(head),
+        )
+        self._handle = self._native.library.hybrid_open(ctypes.byref(spec), self._native.isa.encode())
+        if self._handle is None:
+            raise EngineFailed(f"the kernels could not start: too little memory for {num_blocks} blocks, or for {self.threads} threads")
+
+    def step(self, batch: StepBatch) -> NDArray[np.float32]:
+        if self._handle is None:
+            raise EngineFailed("this executor is closed")
+        check_batch(
+            batch,
+            vocab_size=self.vocab_size,
+            num_blocks=self.num_blocks,
+            block_size=self.block_size,
+            max_positions=self._max_positions,
+        )
+        logits = np.empty((len(batch.logit_rows), self.vocab_size), np.float32)
+        sequences, max_blocks = batch.block_tables.shape
+        arguments = Batch(
+            tokens=len(batch.token_ids),
+            sequences=sequences,
+            max_blocks=max_blocks,
+            logit_rows=len(batch.logit_rows),
+            token_ids=batch.token_ids.ctypes.data,
+            positions=batch.positions.ctypes.data,
+            query_start=batch.query_start.ctypes.data,
+            block_tables=batch.block_tables.ctypes.data,
+            logit_index=batch.logit_rows.ctypes.data,
+        )
+        if self._native.library.hybrid_step(self._handle, ctypes.byref(arguments), logits.ctypes.data):
+            raise EngineFailed(f"too little memory for a step of {len(batch.token_ids)} tokens")
+        return logits
+
+    def memory(self) -> MemoryReport:
+        kv = scratch = 0
+        if self._handle is not None:
+            native: Any = self._native.library.hybrid_memory(self._handle)
+            kv, scratch = native.kv, native.scratch
+        return MemoryReport(weights=self._weights.nbytes, kv=kv, scratch=scratch, peak=peak_bytes())
+
+    def close(self) -> None:
+        """Free the cache and the threads; harmless when already closed."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._native.library.hybrid_close(handle)
+            self._weights.drop()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Weights:
+    """Owner of all memory that the kernels point into: one arena of panels, and the float32 vectors."""
+
+    def __init__(self, model: Model) -> None:
+        self._tensors = model.tensors
+        matrices = [tensor for tensor in model.tensors.values() if len(tensor.shape) == 2]
+        sizes = [(packed_bytes(tensor) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT for tensor in matrices]
+        arena = np.empty(sum(sizes) + ALIGNMENT, np.uint8)
+        self._arrays: list[NDArray[Any]] = [arena]
+        self._matrices: dict[str, Matrix] = {}
+        at = -arena.ctypes.data % ALIGNMENT
+        for tensor, size in zip(matrices, sizes, strict=True):
+            panels = repack(tensor, arena[at : at + packed_bytes(tensor)])
+            rows, columns = tensor.shape
+            self._matrices[tensor.name] = Matrix(panels.ctypes.data, panel_format(tensor).kind, rows, columns)
+            at += size
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays)
+
+    def matrix(self, name: str) -> Matrix:
+        return self._matrices[name]
+
+    def vector(self, name: str) -> int:
+        tensor: Tensor = self._tensors[name]
+        return self.keep(tensor.data.view(np.float32).copy())
+
+    def keep(self, array: NDArray[np.float32]) -> int:
+        """Keep `array` alive as long as the kernels may read it; return its address."""
+        self._arrays.append(array)
+        return array.ctypes.data
+
+    def layer(self, number: int) -> Layer:
+        prefix = f"blk.{number}."
+        parts = {field: self.matrix(f"{prefix}{name}.weight") for field, name in PARTS.items()}
+        return Layer(attention_norm=self.vector(f"{prefix}attn_norm.weight"), ffn_norm=self.vector(f"{prefix}ffn_norm.weight"), **parts)
+
+    def drop(self) -> None:
+        self._arrays.clear()
+
+
+def _check_sizes(arch: Architecture, block_size: int) -> None:
+    if block_size % KEY_TILE or block_size < KEY_TILE:
+        raise ConfigError(f"the native kernels need a block size that is a multiple of {KEY_TILE}, found {block_size}")
+    if arch.head_dim % PANEL or not arch.rope_interleaved:
+        raise ConfigError(
+            f"the native kernels need heads of a multiple of {PANEL} and interleaved rotary pairs, found {arch.head_dim}",
+            hint="the NumPy reference serves this model: HYBRID_BACKEND=reference",
+        )

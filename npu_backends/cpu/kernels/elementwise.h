@@ -1,0 +1,76 @@
+// Norm, rotation, activation and quantisation of one row, written once over a type of eight floats (vec_*.h).
+#pragma once
+#include "panels.h"
+
+namespace hybrid {
+
+// e^x to about 1 ulp for x in [-87, 88]; 0 below, e^88 above. Ours, since a library's may differ from CPU to CPU.
+template <class F8>
+inline F8 exponential(F8 x) {
+    const F8 bounded = F8::minimum(F8::maximum(x, F8::all(-87.0f)), F8::all(88.0f));
+    const F8 n = F8::round(bounded * F8::all(0x1.715476p+0f));               // 1 / ln 2
+    F8 r = F8::multiply_add(n, F8::all(-0x1.62e4p-1f), bounded);             // ln 2 in two parts, the first exact times n
+    r = F8::multiply_add(n, F8::all(-0x1.7f7d1cp-20f), r);                   // |r| <= ln 2 / 2
+    F8 p = F8::all(1.0f / 5040);                                             // Taylor to r^7: 6e-9 relative at the ends
+    p = F8::multiply_add(p, r, F8::all(1.0f / 720));
+    p = F8::multiply_add(p, r, F8::all(1.0f / 120));
+    p = F8::multiply_add(p, r, F8::all(1.0f / 24));
+    p = F8::multiply_add(p, r, F8::all(1.0f / 6));
+    p = F8::multiply_add(p, r, F8::all(0.5f));
+    p = F8::multiply_add(p, r, F8::all(1.0f));
+    p = F8::multiply_add(p, r, F8::all(1.0f));
+    return F8::zero_below(x, -87.0f, p * F8::power_of_two(n));
+}
+
+template <class F8>
+void silu_multiply(float* gate, const float* up, int n) {
+    for (int i = 0; i < n; i += 8) {
+        const F8 x = F8::load(gate + i);
+        const F8 silu = x / (F8::all(1.0f) + exponential<F8>(F8::all(0.0f) - x));
+        (silu * F8::load(up + i)).store(gate + i);
+    }
+}
+
+template <class F8>
+void rms_norm(const float* x, const float* weight, int n, float eps, float* out) {
+    F8 squares = F8::all(0.0f);
+    for (int i = 0; i < n; i += 8) {
+        const F8 v = F8::load(x + i);
+        squares = F8::multiply_add(v, v, squares);
+    }
+    const float mean = squares.sum() / static_cast<float>(n) + eps;
+    const F8 factor = F8::all(1.0f / __builtin_sqrtf(mean));  // IEEE: correctly rounded everywhere
+    for (int i = 0; i < n; i += 8) (F8::load(x + i) * factor * F8::load(weight + i)).store(out + i);
+}
+
+template <class F8>
+void rotate(float* head, const float* cos_sin, int head_dim) {
+    for (int i = 0; i < head_dim; i += 8) F8::rotate_pairs(F8::load(head + i), F8::load(cos_sin + i)).store(head + i);
+}
+
+template <class F8>
+void to_f16(const float* x, int n, uint16_t* out) {
+    for (int i = 0; i < n; i += 8) F8::load(x + i).store_half(out + i);
+}
+
+// A group whose largest magnitude is at most 1e-30 counts as zero: 127 / peak would overflow.
+template <class F8>
+void quantise(const float* x, int n, int8_t* codes, GroupScale* scales) {
+    for (int group = 0; group < n / kGroup; group++) {
+        F8 v[4];
+        F8 magnitude = F8::all(0.0f);
+        for (int i = 0; i < 4; i++) {
+            v[i] = F8::load(x + group * kGroup + i * 8);
+            magnitude = F8::maximum(magnitude, F8::absolute(v[i]));
+        }
+        const float peak = magnitude.largest();
+        const bool empty = peak <= 1e-30f;
+        const float scale = empty ? 0.0f : peak / 127.0f;
+        const float inverse = empty ? 0.0f : 127.0f / peak;
+        for (int i = 0; i < 4; i++) v[i] = v[i] * F8::all(inverse);
+        const int sum = F8::to_codes(v, codes + group * kGroup);
+        scales[group] = {scale, scale * static_cast<float>(sum)};
+    }
+}
+
+}  // namespace hybrid

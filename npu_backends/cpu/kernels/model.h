@@ -1,0 +1,74 @@
+// A model that is open: its sizes and weights, the KV cache, the threads, and the buffers of a step.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "api.h"
+#include "cache.h"
+#include "kernels.h"
+#include "thread_pool.h"
+
+namespace hybrid {
+
+// Rows that one work item takes through a panel: their activations stay in the second-level cache.
+constexpr int kRowBlock = 64;
+
+// Memory that grows and is never cleared; what a step reads it has written before.
+template <class T>
+class Buffer {
+   public:
+    T* get() const { return data_.get(); }
+    int64_t bytes() const { return count_ * static_cast<int64_t>(sizeof(T)); }
+    void reserve(int64_t count) {
+        if (count <= count_) return;
+        data_.reset();
+        count_ = 0;
+        data_.reset(new T[static_cast<size_t>(count)]);
+        count_ = count;
+    }
+
+   private:
+    std::unique_ptr<T[]> data_;
+    int64_t count_ = 0;
+};
+
+struct QuantisedRows {
+    Buffer<int8_t> codes;
+    Buffer<GroupScale> scales;
+
+    void reserve(int64_t rows, int64_t columns) {
+        codes.reserve(rows * columns);
+        scales.reserve(rows * (columns / kGroup));
+    }
+    Activations view(int columns) const { return {codes.get(), scales.get(), columns}; }
+    int64_t bytes() const { return codes.bytes() + scales.bytes(); }
+};
+
+struct Model {
+    Model(const HybridModelSpec& given, const Kernels& table);
+
+    // Grow the buffers for a step of `tokens`; throws std::bad_alloc.
+    void reserve(int tokens);
+    int64_t scratch_bytes() const;
+    int head_columns() const { return spec.heads * spec.head_dim; }
+
+    HybridModelSpec spec;
+    const Kernels& kernels;
+    std::vector<HybridLayer> layers;
+    Cache cache;
+    ThreadPool pool;
+
+    Buffer<float> hidden;     // [tokens][hidden], the residual stream
+    Buffer<float> query;      // [tokens][heads * head_dim], rotated
+    Buffer<float> attention;  // [tokens][heads * head_dim]
+    QuantisedRows narrow;     // inputs of the next projection: the normed stream, or attention's output
+    QuantisedRows wide;       // [tokens][ffn], inputs of `down`
+    Buffer<int32_t> sequence_of;  // [tokens]
+    Buffer<float> scratch;    // [threads][scratch_stride]
+    int64_t scratch_stride = 0;
+};
+
+// One whole step; the buffers are large enough.
+void run_step(Model& model, const HybridBatch& batch, float* logits);
+
+}  // namespace hybrid

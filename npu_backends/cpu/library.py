@@ -1,0 +1,135 @@
+"""The native library: where it is, which instruction set it uses here, and why it is not there when it is not.
+
+Found beside this module (setup.py builds it there), else at the path in HYBRID_KERNELS. HYBRID_ISA=scalar|avx2 overrides the choice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...shared_protocol.errors import ConfigError
+
+ABI = 1  # HYBRID_ABI in kernels/api.h
+FILE_NAME = "libhybrid_kernels.dylib" if sys.platform == "darwin" else "libhybrid_kernels.so"
+
+
+class Matrix(ctypes.Structure):
+    _fields_ = [("panels", ctypes.c_void_p), ("kind", ctypes.c_int32), ("rows", ctypes.c_int32), ("columns", ctypes.c_int32)]
+
+
+MATRICES = ("query", "key", "value", "output", "gate", "up", "down")
+
+
+class Layer(ctypes.Structure):
+    _fields_ = [("attention_norm", ctypes.c_void_p), ("ffn_norm", ctypes.c_void_p), *((name, Matrix) for name in MATRICES)]
+
+
+class ModelSpec(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int32) for name in ("num_layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")),
+        *((name, ctypes.c_int32) for name in ("num_blocks", "block_size", "max_positions", "threads")),
+        ("norm_eps", ctypes.c_float),
+        ("layers", ctypes.POINTER(Layer)),
+        ("final_norm", ctypes.c_void_p),
+        ("rotary", ctypes.c_void_p),
+        ("embedding", Matrix),
+        ("head", Matrix),
+    ]
+
+
+class Batch(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int32) for name in ("tokens", "sequences", "max_blocks", "logit_rows")),
+        *((name, ctypes.c_void_p) for name in ("token_ids", "positions", "query_start", "block_tables", "logit_index")),
+    ]
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [("kv", ctypes.c_int64), ("scratch", ctypes.c_int64)]
+
+
+@dataclass(frozen=True, slots=True)
+class NativeStatus:
+    """What `hybrid doctor` prints. `reason` says why there is no native library, and is empty when there is one."""
+
+    found: bool
+    path: str | None
+    isa: str | None
+    kernel_id: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A loaded library and the instruction set chosen for this process."""
+
+    library: ctypes.CDLL
+    path: Path
+    isa: str
+    kernel_id: str
+
+
+class NativeUnavailable(ConfigError):
+    """The native kernels cannot be used here; the message says why."""
+
+    code = "native_unavailable"
+
+
+def load(environment: Mapping[str, str] | None = None) -> Native:
+    """Load the library. Raises NativeUnavailable with the reason."""
+    environment = os.environ if environment is None else environment
+    path = _find(environment)
+    try:
+        library = ctypes.CDLL(str(path))
+        _declare(library)
+        abi = library.hybrid_abi()
+    except (OSError, AttributeError) as error:
+        raise NativeUnavailable(f"{path} cannot be loaded: {error}", hint="build it again: pip install --force-reinstall .") from None
+    if abi != ABI:
+        raise NativeUnavailable(f"{path} speaks interface {abi}, this version needs {ABI}", hint="build it again: pip install .")
+    wanted = environment.get("HYBRID_ISA", "")
+    isa = library.hybrid_isa(wanted.encode())
+    if isa is None:
+        raise NativeUnavailable(f"HYBRID_ISA={wanted} is not among the instruction sets that this library and this CPU share")
+    return Native(library, path, isa.decode(), library.hybrid_kernel_id(isa).decode())
+
+
+def describe(environment: Mapping[str, str] | None = None) -> NativeStatus:
+    """Say whether the native kernels serve, from where and with which kernel id, or why not. Never raises."""
+    try:
+        native = load(environment)
+    except NativeUnavailable as error:
+        return NativeStatus(False, None, None, None, str(error))
+    return NativeStatus(True, str(native.path), native.isa, native.kernel_id, "")
+
+
+def _find(environment: Mapping[str, str]) -> Path:
+    beside = Path(__file__).with_name(FILE_NAME)
+    if beside.exists():
+        return beside
+    override = environment.get("HYBRID_KERNELS")
+    if override is None:
+        raise NativeUnavailable(
+            f"no {FILE_NAME} beside {Path(__file__).parent}: no C++ compiler worked when Hybrid was installed",
+            hint="install a C++17 compiler and run pip install again, or set HYBRID_KERNELS; the NumPy reference serves meanwhile",
+        )
+    if not Path(override).exists():
+        raise NativeUnavailable(f"HYBRID_KERNELS={override} does not exist")
+    return Path(override)
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    """Give every function its types; AttributeError when one is missing."""
+    library.hybrid_abi.restype = ctypes.c_int32
+    for function in (library.hybrid_isa, library.hybrid_kernel_id):
+        function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_char_p
+    library.hybrid_open.argtypes, library.hybrid_open.restype = [ctypes.POINTER(ModelSpec), ctypes.c_char_p], ctypes.c_void_p
+    library.hybrid_step.argtypes = [ctypes.c_void_p, ctypes.POINTER(Batch), ctypes.c_void_p]
+    library.hybrid_step.restype = ctypes.c_int32
+    library.hybrid_memory.argtypes, library.hybrid_memory.restype = [ctypes.c_void_p], Memory
+    library.hybrid_close.argtypes, library.hybrid_close.restype = [ctypes.c_void_p], None
