@@ -7,7 +7,6 @@ import pytest
 from hybrid.npu_backends.cpu.executor import CpuExecutor
 from hybrid.npu_backends.cpu.library import describe
 from hybrid.shared_protocol.model import Model
-
 from hybrid.tests.support.steps import batch_of, run
 
 pytestmark = pytest.mark.skipif(not describe().found, reason=describe().reason)
