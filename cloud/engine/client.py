@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Protocol
 
-from .messages import Add, Draft, EngineStats, StepOutput
+from .messages import Add, Draft, EngineStats
+from .stream import OutputStream
 
 
 class EngineClient(Protocol):
@@ -14,7 +14,7 @@ class EngineClient(Protocol):
     kernel_id: str
     max_model_len: int  # prompt and output tokens of one request
 
-    def add(self, message: Add) -> AsyncIterator[StepOutput]:
+    def add(self, message: Add) -> OutputStream:
         """Start a request; yield an output per step that touched it. Ends after the output with a finish_reason.
 
         Raises ContextOverflow at once when the request can never fit, Unavailable when the engine is draining or dead.

@@ -200,5 +200,6 @@ class ScriptedEngine:
 
 
 def _logprobs(token: int, logprob: float, top: int) -> TokenLogprobs:
-    """The token itself is the most likely; those with the next ids follow."""
-    return TokenLogprobs(token, logprob, tuple((token + rank, logprob - rank) for rank in range(top)))
+    """The token itself is the most likely; those with ids below it (or above, at the low end) follow."""
+    step = -1 if token >= top else 1
+    return TokenLogprobs(token, logprob, tuple((token + step * rank, logprob - rank) for rank in range(top)))

@@ -22,3 +22,6 @@ class ByteTokenizer:
 
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id]) if token_id < 256 else b""
+
+    def token_text(self, token_id: int) -> str:
+        return {EOS: "<eos>", BOS: "<bos>"}.get(token_id) or self.token_bytes(token_id).decode(errors="replace")

@@ -102,7 +102,7 @@ async def test_a_request_beyond_the_slots_waits_and_never_runs_once_aborted() ->
 async def test_logprobs_are_given_when_asked() -> None:
     engine = ScriptedEngine(Script([b"a"], logprob=-0.25))
     outputs = [o async for o in engine.add(add("r", logprobs=2))]
-    assert outputs[0].logprobs[0].top == ((97, -0.25), (98, -1.25))
+    assert outputs[0].logprobs[0].top == ((97, -0.25), (96, -1.25))
 
 
 async def test_errors_end_a_request_and_a_failed_engine_takes_no_more() -> None:

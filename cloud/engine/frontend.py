@@ -1,0 +1,105 @@
+"""Between those who ask and an engine: texts to ids and back, choices, stop strings, aborts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from ...shared_protocol.errors import InvalidRequest
+from ...shared_protocol.model import Model
+from ...shared_protocol.noise import child_seed, fresh_seed
+from ...shared_protocol.sampling import SamplingParams
+from .client import EngineClient
+from .completion import Chunk as Chunk
+from .completion import Completion
+from .messages import Add
+from .request import resolve_max_tokens
+
+
+class Frontend:
+    """One model behind one engine, for many askers on one event loop."""
+
+    def __init__(self, model: Model, client: EngineClient) -> None:
+        self.model = model
+        self.client = client
+
+    async def tokenize(self, text: str) -> list[int]:
+        """Token ids of `text`, off the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(None, self.model.tokenizer.encode, text)
+
+    async def render(self, messages: Sequence[Mapping[str, object]]) -> list[int]:
+        """Prompt ids of a chat, off the event loop. Raises TemplateError."""
+        return await asyncio.get_running_loop().run_in_executor(None, self.model.render_chat, messages)
+
+    def generate(
+        self, prompt_ids: Sequence[int], params: SamplingParams, request_id: str, *, cache_salt: str = ""
+    ) -> AsyncGenerator[Chunk]:
+        """Yield the chunks of all `params.n` choices as they come. Closing the generator aborts those that still run.
+
+        Raises InvalidRequest and ContextOverflow at once, Unavailable with the first chunk. A choice that an engine ended by force
+        has finish_reason "error" or "abort".
+        """
+        check_prompt(prompt_ids, self.model.tokenizer.vocab_size)
+        resolve_max_tokens(len(prompt_ids), params.max_tokens, self.client.max_model_len)
+        choices = children(Add(request_id, tuple(prompt_ids), params, 0, cache_salt))
+        return self._choice(choices[0], 0) if len(choices) == 1 else _merge([self._choice(add, i) for i, add in enumerate(choices)])
+
+    async def _choice(self, add: Add, index: int) -> AsyncGenerator[Chunk]:
+        completion = Completion(self.model.tokenizer, add.params, index)
+        async with aclosing(self.client.add(add)) as outputs:
+            async for output in outputs:
+                chunk = completion.push(output)
+                if chunk.token_ids or chunk.finish_reason is not None:
+                    yield chunk
+                if completion.finished:
+                    return
+
+
+def check_prompt(prompt_ids: Sequence[int], vocab_size: int) -> None:
+    """Raise InvalidRequest for an empty prompt and for ids that the vocabulary does not have."""
+    if not prompt_ids:
+        raise InvalidRequest("the prompt is empty", param="prompt", hint="at least one token is needed")
+    if min(prompt_ids) < 0 or max(prompt_ids) >= vocab_size:
+        wrong = next(i for i in prompt_ids if not 0 <= i < vocab_size)
+        raise InvalidRequest(f"token ids must be from 0 to {vocab_size - 1}, found {wrong}", param="prompt")
+
+
+def children(add: Add) -> list[Add]:
+    """One request per choice: seeds of their own, one prompt; the engine computes the prompt once and shares its blocks."""
+    n, seed = add.params.n, fresh_seed() if add.params.seed is None else add.params.seed
+    if n == 1:
+        return [replace(add, seed=seed)]
+    return [replace(add, request_id=f"{add.request_id}-{i}", seed=child_seed(seed, i)) for i in range(n)]
+
+
+async def _merge(choices: Sequence[AsyncGenerator[Chunk]]) -> AsyncGenerator[Chunk]:
+    """Yield what any choice yields. The first failure ends all, and so does leaving."""
+    arrived: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
+
+    async def read(choice: AsyncGenerator[Chunk]) -> None:
+        try:
+            async with aclosing(choice):
+                async for chunk in choice:
+                    arrived.put_nowait(chunk)
+            arrived.put_nowait(None)
+        except Exception as error:
+            arrived.put_nowait(error)
+
+    readers = [asyncio.create_task(read(choice)) for choice in choices]
+    try:
+        left = len(readers)
+        while left:
+            item = await arrived.get()
+            if isinstance(item, Exception):
+                raise item
+            if item is None:
+                left -= 1
+            else:
+                yield item
+    finally:
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
