@@ -64,6 +64,14 @@ def error_in_stream(event: bytes) -> HybridError | None:
     return _typed(known.status if known else 500, said, None)
 
 
+def error_of_code(code: str, message: str, retry_after_s: float | None = None) -> HybridError:
+    """The error of an `Error` frame; a code that names no class of ours is a protocol error."""
+    known = _BY_CODE.get(code)
+    if known is None:
+        return errors.ProtocolError(message[:MAX_MESSAGE], code=code)
+    return known(message[:MAX_MESSAGE], retry_after_s=retry_after_s)
+
+
 def may_fall_back(error: HybridError) -> bool:
     """Whether another target might answer: the cloud is gone, busy, over its quota or broken, and the request is not at fault."""
     return error.status == 429 or error.status >= 500

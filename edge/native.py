@@ -1,0 +1,133 @@
+"""The default device runtime: our own kernels, one sequence, nothing extra to install."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..npu_backends.cpu.select import open_executor
+from ..npu_backends.step import StepBatch
+from ..shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest
+from ..shared_protocol.model import Model
+from ..shared_protocol.runtime import EdgeRuntime, MemoryReport
+
+DEFAULT_CONTEXT = 4096
+BLOCK_SIZE = 16
+CHUNK = 32  # tokens per step: a cancelled prompt ends after at most so many more
+REPEATS = 3  # of each point of the cost curve
+
+
+class NativeRuntime(EdgeRuntime):
+    """A `StepExecutor` with one sequence and an identity block table.
+
+    block table   1  2  3  4 ...          block 0 is the null block
+    positions     0..15, 16..31, ...      slot = 16 + position
+
+    Every `extend` holds all of its ids or, when it raises, none of them. Results do not depend on how a sequence was cut into calls.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        threads: int | None = None,
+        backend: Literal["auto", "native", "reference"] = "auto",
+        context: int | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.card = model.card
+        self.can_truncate = True
+        self.context = min(DEFAULT_CONTEXT, model.card.context_length) if context is None else context
+        if not 1 <= self.context <= model.card.context_length:
+            raise InvalidRequest(f"context must be between 1 and the model's {model.card.context_length} tokens, found {context}")
+        blocks = -(-self.context // BLOCK_SIZE)
+        self._executor = open_executor(model, num_blocks=1 + blocks, block_size=BLOCK_SIZE, threads=threads, backend=backend)
+        self.kernel_id = self._executor.kernel_id
+        self._table = np.arange(1, 1 + blocks, dtype=np.int32)[None, :]
+        self._vocab = self._executor.vocab_size
+        self._length = 0
+        self._cancelled = threading.Event()
+        self._clock = clock
+        self._curve: list[float] = [0.0]
+
+    @property
+    def length(self) -> int:
+        return self._length
+
+    def extend(self, ids: Sequence[int], rows: int = 1) -> NDArray[np.float32]:
+        if not 0 <= rows <= len(ids):
+            raise InvalidRequest(f"rows must be between 0 and the {len(ids)} tokens fed, found {rows}")
+        if self._length + len(ids) > self.context:
+            raise ContextOverflow(asked=self._length + len(ids), limit=self.context)
+        tokens = np.asarray(ids, dtype=np.int64)
+        if tokens.size and not 0 <= int(tokens.min()) <= int(tokens.max()) < self._vocab:
+            raise InvalidRequest(f"token ids must be between 0 and {self._vocab - 1}")
+        start = self._length
+        first_row = len(ids) - rows
+        parts = [np.empty((0, self._vocab), dtype=np.float32)]
+        try:
+            self._check_cancelled()
+            for at in range(0, len(ids), CHUNK):
+                parts.append(self._step(tokens[at : at + CHUNK].astype(np.int32), first_row - at))
+                self._check_cancelled()
+        except BaseException:
+            self._length = start
+            raise
+        return parts[-1] if len(parts) == 2 else np.concatenate(parts)
+
+    def truncate(self, length: int) -> None:
+        if not 0 <= length <= self._length:
+            raise InvalidRequest(f"cannot truncate to {length}: {self._length} tokens are held")
+        self._length = length
+
+    def cost_curve(self, k_max: int) -> NDArray[np.float64]:
+        """Milliseconds of a k-token `extend` with logits for every row, k = 0..k_max, at the current length; median of a few.
+
+        Measured once per k. The sequence is as before afterwards. Raises ContextOverflow without room for k_max more tokens.
+        """
+        start = self._length
+        try:
+            for k in range(len(self._curve), k_max + 1):
+                times = []
+                for _ in range(REPEATS):
+                    began = self._clock()
+                    self.extend([0] * k, rows=k)
+                    times.append((self._clock() - began) * 1000.0)
+                    self.truncate(start)
+                self._curve.append(statistics.median(times))
+        finally:
+            self._length = start
+        return np.array(self._curve[: k_max + 1], dtype=np.float64)
+
+    def memory(self) -> MemoryReport:
+        return self._executor.memory()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def close(self) -> None:
+        self._executor.close()
+
+    def _step(self, tokens: NDArray[np.int32], first_row: int) -> NDArray[np.float32]:
+        """One chunk at the end of the sequence; logits of its tokens from index `first_row` on (which may lie past it, or before 0)."""
+        count = len(tokens)
+        batch = StepBatch(
+            token_ids=tokens,
+            positions=np.arange(self._length, self._length + count, dtype=np.int32),
+            query_start=np.array([0, count], dtype=np.int32),
+            block_tables=self._table,
+            logit_rows=np.arange(max(0, first_row), count, dtype=np.int32),
+        )
+        logits = self._executor.step(batch)
+        self._length += count
+        return logits
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            self._cancelled.clear()
+            raise Cancelled("the device's work was cancelled")
