@@ -170,7 +170,7 @@ class Model:
         same = 0
         while same < min(len(theirs), len(self.committed)) and theirs[same] == self.committed[same]:
             same += 1
-        if same < len(self.committed):
+        if same < len(self.committed) or d.base_len > len(self.committed):
             answer = Stale(round=d.round, start=same, ids=tuple(self.committed[same:]), committed_len=len(self.committed))
         else:
             while same < len(theirs) and theirs[same] == target(theirs[:same]):
