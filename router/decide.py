@@ -17,10 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .cascade import resolve_cascade as resolve_cascade
-from .complexity import complexity
+from .complexity import Parts, complexity
 from .costs import expected_costs
 from .decision import Decision, Provenance, Reason, Route, Scores
-from .features import turns_of
 from .plan import Plan, plan_speculation
 from .privacy import Assessment, LocalOnly, clear
 from .request import RouteContext, RouteRequest
@@ -57,6 +56,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
         why=choice.why,
         prompt_tokens=facts.prompt_tokens,
         cloud_tokens=facts.prompt_tokens + facts.output_tokens if to_cloud else 0,
+        parts=facts.parts,
         assessment=assessment,
         plan=facts.plan if shareable is not None else None,
         shareable=shareable if to_cloud else None,
@@ -84,6 +84,7 @@ class _Choice:
 class _Facts:
     """What the stages look at. `edge_out` and `cloud_out` are None where that side can answer."""
 
+    parts: Parts
     complexity: float
     prompt_tokens: int
     counted: bool
@@ -95,10 +96,12 @@ class _Facts:
 
 
 def _gather(request: RouteRequest, context: RouteContext) -> _Facts:
+    parts = complexity(request)
     tokens, counted = prompt_tokens(request, context)
     needed = tokens + (request.max_tokens or 1)
     return _Facts(
-        complexity=complexity(turns_of(request)),
+        parts=parts,
+        complexity=parts.score,
         prompt_tokens=tokens,
         counted=counted,
         output_tokens=request.max_tokens or context.policy.quota.assumed_output,

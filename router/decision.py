@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from .complexity import Parts
 from .costs import Expected
 from .plan import Plan
 from .privacy import Assessment, Shareable
@@ -67,6 +68,7 @@ class Decision:
     why: str  # one sentence for people, without any word of the request
     prompt_tokens: int
     cloud_tokens: int  # to reserve from the quota before dispatch; 0 when the cloud has no part in it
+    parts: Parts  # of the complexity
     assessment: Assessment
     plan: Plan | None = None  # of speculation, where it was considered
     shareable: Shareable[RouteRequest] | None = field(default=None, repr=False)

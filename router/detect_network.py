@@ -5,32 +5,69 @@ from __future__ import annotations
 import ipaddress
 import re
 
-# from the @ on; every repeat is bounded, so the work per @ is too
-_DOMAIN = re.compile(r"@(?:[^\W_](?:[\w-]{0,62})\.){1,8}[^\W\d_]{2,24}(?![\w])")
+from .scan import Scan
+
+# From the @ on; every repeat is bounded, so the work per @ is too.
+_DOMAIN = re.compile(r"@(?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24}(?!\w)")
 _LOCAL_END = re.compile(r"[\w.!#$%&'*+/=?^`{|}~\"-]")
+_SPELT = re.compile(r"\w ?[\[(] ?at ?[\])] ?\w[\w-]{0,62} ?(?:\.|[\[(] ?dot ?[\])]) ?[a-z]{2,24}")
 _IPV4 = re.compile(r"(?<![\w.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w]|\.\d)")
-_IPV6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{3,40}(?:(?:\.\d{1,3}){3})?(?![\w:])")
+_IPV6_RUN = re.compile(r"[0-9A-Fa-f:]+(?:(?:\.\d{1,3}){3})?")
+_LONGEST = 45  # characters of an IPv6 address
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 
 
-def count_emails(text: str) -> int:
-    """E-mail addresses; the part before the @ is only looked at where it ends, since any word may stand there."""
+def count_emails(scan: Scan) -> int:
+    """E-mail addresses. The part before the @ is only looked at where it ends, since anything may stand there."""
+    text = scan.text
     found = 0
     at = text.find("@", 1)
     while at > 0:
-        if _LOCAL_END.match(text[at - 1]) and _DOMAIN.match(text, at) and not text.endswith("git", max(0, at - 3), at):
+        if _LOCAL_END.match(text, at - 1) and _DOMAIN.match(text, at) and not _is_git(text, at):
             found += 1
         at = text.find("@", at + 1)
+    if "at)" in text or "at]" in text or "at )" in text or "at ]" in text:
+        found += sum(1 for _ in _SPELT.finditer(scan.lower))
     return found
 
 
-def count_addresses(text: str) -> int:
-    """IPv4 and IPv6 addresses that name a machine: no loopback, netmask, multicast or unspecified ones."""
+def _is_git(text: str, at: int) -> bool:
+    """git@host:path is the name of a repository."""
+    return text.endswith("git", max(0, at - 3), at) and (at < 4 or not text[at - 4].isalnum())
+
+
+def count_addresses(scan: Scan) -> int:
+    """IPv4 and IPv6 addresses that may name a machine: no loopback, netmask, multicast or unspecified ones."""
+    text = scan.text
     found = 0
-    if text.count(".") >= 3:
-        found += sum(_names_a_machine_v4(match[0]) for match in _IPV4.finditer(text))
-    if text.count(":") >= 2:
-        found += sum(_names_a_machine_v6(match[0]) for match in _IPV6.finditer(text))
+    for chain in scan.chains:
+        if chain[0].count(".") >= 3:
+            start, end = chain.span()
+            found += sum(_names_a_machine_v4(match[0]) for match in _IPV4.finditer(text, start, end + 2) if match.end() <= end)
+    return found + _count_v6(text)
+
+
+def _count_v6(text: str) -> int:
+    """Looks at each run of hexadecimal digits and colons once, found by its first colon."""
+    if "::" not in text and text.count(":") < 6:
+        return 0
+    found = 0
+    at = text.find(":")
+    while at >= 0:
+        start = at
+        while start > 0 and at - start < 5 and text[start - 1] in _HEXADECIMAL:
+            start -= 1
+        run = _IPV6_RUN.match(text, start)
+        assert run is not None
+        if len(run[0]) <= _LONGEST and not _touches_a_word(text, *run.span()) and _names_a_machine_v6(run[0]):
+            found += 1
+        at = text.find(":", run.end())
     return found
+
+
+def _touches_a_word(text: str, start: int, end: int) -> bool:
+    around = text[max(0, start - 1) : start] + text[end : end + 1]
+    return any(character.isalnum() or character == "_" for character in around)
 
 
 def _names_a_machine_v4(text: str) -> bool:
@@ -42,9 +79,10 @@ def _names_a_machine_v4(text: str) -> bool:
 
 
 def _names_a_machine_v6(text: str) -> bool:
-    if "::" not in text and text.count(":") not in (6, 7):
+    colons = text.count(":")
+    if "::" not in text and colons not in (6, 7):
         return False
-    if text.count(":") < 3 and not any(c.isdigit() for c in text):
+    if colons < 3 and not any(c.isdigit() for c in text):
         return False  # a::b is C++
     try:
         address = ipaddress.IPv6Address(text)

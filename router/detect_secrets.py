@@ -6,46 +6,60 @@ import math
 import re
 from collections import Counter
 
-# a literal that must occur (in lower case) before the pattern is tried -> pattern, and the group whose randomness must show
-_SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    (("private key-----",), re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----")),
-    (("akia", "asia"), re.compile(r"(?<![A-Za-z0-9])A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])")),
-    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"gh[pousr]_[A-Za-z0-9]{30,255}")),
-    (("github_pat_",), re.compile(r"github_pat_\w{22,255}")),
-    (("glpat-",), re.compile(r"glpat-[\w-]{20,255}")),
-    (("sk-",), re.compile(r"(?<![A-Za-z0-9])sk-(?:[a-z]{2,12}-)?[A-Za-z0-9_-]{20,255}")),
-    (("k_live_", "k_test_"), re.compile(r"(?<![A-Za-z0-9])[spr]k_(?:live|test)_[A-Za-z0-9]{10,255}")),
-    (("xox",), re.compile(r"xox[abeoprs]-[A-Za-z0-9-]{10,255}")),
-    (("aiza",), re.compile(r"AIza[\w-]{35}")),
-    (("hf_",), re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,255}")),
-    (("eyj",), re.compile(r"(?<![\w-])eyJ[\w-]{8,4096}\.eyJ[\w-]{8,4096}\.[\w-]{0,4096}")),
+from .scan import Scan
+
+# a literal that must occur before the pattern is tried: prose holds few of them
+_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("PRIVATE KEY-----", re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----")),
+    ("AKIA", re.compile(r"(?<![A-Za-z0-9])AKIA[A-Z0-9]{16}(?![A-Za-z0-9])")),  # AWS, long-lived
+    ("ASIA", re.compile(r"(?<![A-Za-z0-9])ASIA[A-Z0-9]{16}(?![A-Za-z0-9])")),  # AWS, of a session
+    ("AIza", re.compile(r"AIza[\w-]{35}")),  # Google
+    ("sk-", re.compile(r"(?<![A-Za-z0-9])sk-(?=[a-z_-]{0,20}[A-Z0-9])[A-Za-z0-9_-]{20,255}")),  # OpenAI and the like
+    ("xox", re.compile(r"xox[abeoprs]-[A-Za-z0-9-]{10,255}")),  # Slack
+    ("glpat-", re.compile(r"glpat-[\w-]{20,255}")),  # GitLab
+    ("eyJ", re.compile(r"(?<![\w-])eyJ[\w-]{8,4096}\.eyJ[\w-]{8,4096}\.[\w-]{0,4096}")),  # JSON web tokens
+    ("://", re.compile(r"://[^\s/:@]{0,100}:[^\s/:@]{3,100}@")),  # user:password@host
+    ("_", re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_\w{22,255}|npm_[A-Za-z0-9]{36})")),
+    ("_", re.compile(r"(?<![A-Za-z0-9])(?:[spr]k_(?:live|test)_[A-Za-z0-9]{10,255}|hf_[A-Za-z0-9]{30,255})")),  # Stripe, Hugging Face
 )
-_GIVEN = re.compile(
-    r"(?i)(?:bearer\s{1,4}|(?:pass(?:word|wd|phrase|code)?|pwd|secret|api[ _-]?key|access[ _-]?key|auth[ _-]?token|token|credentials?)"
-    r"[\"']?(?:\s{0,4}[:=]{1,2}\s{0,4}|\s{1,4}is\s{1,4}))[\"'`]?([^\s\"'`,;<>(){}\[\]]{6,200})"
+_VALUE = r"[\"']?(?:[ \t]{0,4}(?::=|[:=]{1,2}|=>)[ \t]{0,4}|[ \t]{1,4}is:?[ \t]{1,4})[\"'`]?([^\s\"'`,;<>(){}\[\]]{6,200})"
+# the start of a word that announces a secret -> the rest of it, and a value that must look random
+_ANNOUNCED: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("bearer", re.compile(r"bearer[ \t]{1,4}([\w.~+/=-]{16,4096})", re.IGNORECASE)),
+    ("pass", re.compile(r"pass(?:word|wd|phrase|code)\w{0,30}" + _VALUE, re.IGNORECASE)),
+    ("pwd", re.compile(r"pwd" + _VALUE, re.IGNORECASE)),
+    ("secret", re.compile(r"secret\w{0,30}" + _VALUE, re.IGNORECASE)),
+    ("token", re.compile(r"token" + _VALUE, re.IGNORECASE)),
+    ("credential", re.compile(r"credentials?" + _VALUE, re.IGNORECASE)),
+    ("key", re.compile(r"(?<=[a-z][ _-])key" + _VALUE + r"|(?<=api)key" + _VALUE, re.IGNORECASE)),  # api key, access_key
 )
-_GIVEN_HINTS = ("bearer", "pass", "pwd", "secret", "key", "token", "credential")
-_LOGIN = re.compile(r"://[^\s/:@]{1,100}:([^\s/:@]{3,100})@")
 
 
-def count_secrets(text: str) -> int:
-    lower = text.lower()
+def count_secrets(scan: Scan) -> int:
+    """Keys of a known shape, and random-looking values behind a word such as "password"."""
+    text, lower = scan.text, scan.lower
     found = 0
-    for literals, pattern in _SHAPES:
-        if any(literal in lower for literal in literals):
+    for literal, pattern in _SHAPES:
+        if literal in text:
             found += sum(1 for _ in pattern.finditer(text))
-    if any(hint in lower for hint in _GIVEN_HINTS):
-        found += sum(looks_random(match[1]) for match in _GIVEN.finditer(text))
-    if "://" in lower:
-        found += sum(1 for _ in _LOGIN.finditer(text))
+    if len(lower) != len(text):  # a letter whose small form is longer: positions would not agree
+        text = lower
+    for word, pattern in _ANNOUNCED:
+        at = lower.find(word)
+        while at >= 0:
+            match = pattern.match(text, at)
+            found += match is not None and looks_random(match[match.lastindex or 1])
+            at = lower.find(word, max(at + 1, match.end() if match else 0))
     return found
 
 
 def looks_random(value: str) -> bool:
-    """Whether a value is more likely a secret than a word: of mixed kinds of characters, and not one of few repeated ones."""
-    kinds = sum((any(c.islower() for c in value), any(c.isupper() for c in value), any(c.isdigit() for c in value)))
-    kinds += any(not c.isalnum() for c in value)
-    return kinds >= 2 and any(not c.isalpha() for c in value.rstrip(".!?:")) and entropy(value) >= 2.2
+    """Whether a value is more likely a secret than a word or a piece of code: varied, and with a digit among other characters,
+    or both cases and a mark that names do not have."""
+    value = value.rstrip(".!?:")
+    lower, upper, digit = any(map(str.islower, value)), any(map(str.isupper, value)), any(map(str.isdigit, value))
+    mixed = (digit and not value.isdigit() and (lower or upper)) or (lower and upper and any(c in "@#$%^&*+=!?~|" for c in value))
+    return len(value) >= 6 and mixed and entropy(value) >= 2.2
 
 
 def entropy(value: str) -> float:

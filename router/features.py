@@ -1,73 +1,66 @@
-"""What a conversation looks like: counts that a reader could check by hand. Bounded work, no model."""
+"""What one user turn looks like: counts that a reader could check by hand. Bounded work, no model."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from .detect_topics import words_of
-from .request import RouteRequest
+from .lexicon import CODING, COMMON, CONSTRAINTS, DEMANDING, MATHS, THINKING
+from .scan import words_of
 
-MAX_TURNS = 32  # user turns looked at: the first half and the last half of these
-HEAD, TAIL = 3_000, 1_000  # characters of a turn looked at
+HEAD, TAIL = 2_000, 500  # characters of a turn that are looked at
+CHARACTERS_PER_WORD = 6
 
-_CODE = re.compile(r"```|(?m:^\s{0,8}(?:def |class |import |#include|for \(|public |SELECT ))|[;{}]\s*\n|\w\(\w*\)")
-_MATHS = re.compile(r"[=+*/^<>√∑∫≤≥%$]|\\frac|\\sum|\d")
-_LIST = re.compile(r"(?m)^\s{0,8}(?:\d{1,2}[.)]|[-*•])\s")
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_HARD = _set("""
-    analyse analyze architecture argue calculate compare compute contrast critique debug derive design determine differentiate
-    evaluate explain implement integrate justify minimize maximize optimise optimize outline proof prove refactor simulate solve
-    synthesize theorem algorithm complexity equation integral polynomial probability recursive asynchronous concurrency distributed
-""")
-_STEPS = _set("""
-    step steps first second third then finally each every must should exactly least most ensure without only constraint constraints
-""")
-_CODING = _set("""
-    code function python javascript typescript java c rust sql html css regex script program class api bash unit tests bug
-""")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_ITEM = re.compile(r"\n\s{0,8}(?:[0-9]{1,2}[.)]|[-*•])\s")
+_STATEMENTS = ("```", "def ", "class ", "import ", "#include", "for (", "public ", "SELECT ", "return ", ";\n", "{\n", "}\n", "()", "=> ")
+_FORMULAS = ("=", "^", "\\", "√", "∑", "∫", "≤", "≥", "≠", "±", "×", "÷")
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Counts over one user turn."""
+    """Counts over one turn; of a long one only `words` covers all, from its length."""
 
-    characters: int  # of the whole turn, also where only a part was looked at
     words: int
-    hard: int  # distinct words that ask for reasoning
-    steps: int  # words that state steps and constraints
-    coding: int  # distinct words of programming
-    code: int  # marks of code
-    maths: int  # marks of mathematics, digits included
-    items: int  # lines of lists
-    questions: int
-
-
-def turns_of(request: RouteRequest) -> list[Turn]:
-    """The user's turns, oldest first; of a long conversation the first and the last ones."""
-    texts = [message.content or "" for message in request.messages if message.role in ("user", "system", "developer")]
-    if len(texts) > MAX_TURNS:
-        texts = texts[: MAX_TURNS // 2] + texts[-MAX_TURNS // 2 :]
-    return [turn_of(text) for text in texts]
+    demanding: int  # distinct words of lexicon.DEMANDING
+    thinking: int
+    constraints: int  # words, repeated ones too
+    coding: int  # distinct words
+    statements: int  # marks of program text
+    maths: int  # distinct words
+    numbers: int
+    formulas: int  # marks of formulas
+    items: int  # items of lists
+    foreign: float  # 0..1, how far it is not English
 
 
 def turn_of(text: str) -> Turn:
+    """Count; only the first HEAD and the last TAIL characters are looked at, where instructions stand."""
     seen = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
     words = words_of(seen)
     distinct = set(words)
+    statements = sum(map(seen.count, _STATEMENTS))
     return Turn(
-        characters=len(text),
-        words=len(words),
-        hard=len(distinct & _HARD),
-        steps=sum(word in _STEPS for word in words),
-        coding=len(distinct & _CODING),
-        code=sum(1 for _ in _CODE.finditer(seen)),
-        maths=sum(1 for _ in _MATHS.finditer(seen)),
-        items=sum(1 for _ in _LIST.finditer(seen)),
-        questions=seen.count("?"),
+        words=len(words) if seen is text else len(text) // CHARACTERS_PER_WORD,
+        demanding=len(distinct & DEMANDING),
+        thinking=len(distinct & THINKING),
+        constraints=sum(map(CONSTRAINTS.__contains__, words)),
+        coding=len(distinct & CODING),
+        statements=statements,
+        maths=len(distinct & MATHS),
+        numbers=sum(1 for _ in _NUMBER.finditer(seen)),
+        formulas=sum(map(seen.count, _FORMULAS)),
+        items=sum(1 for _ in _ITEM.finditer(f"\n{seen}")) if "\n" in seen else 0,
+        foreign=_foreign(seen, words, statements),
     )
+
+
+def _foreign(text: str, words: list[str], statements: int) -> float:
+    """The share of letters beyond ASCII, tripled, or 1 for a sentence without the common words of English; program text is in none."""
+    if len(words) >= 8 and not statements and sum(map(COMMON.__contains__, words)) < 0.08 * len(words):
+        return 1.0
+    if text.isascii():
+        return 0.0
+    foreign = sum(map(str.isalpha, "".join(_NOT_ASCII.findall(text))))
+    return min(1.0, 3 * foreign / max(1, sum(map(len, words))))

@@ -101,10 +101,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """First 16 hex digits of SHA-256 over the canonical values."""
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
 
-    @cached_property
-    def topic_set(self) -> frozenset[str]:
-        return frozenset(self.privacy.topic_words)
-
 
 def load_policy(path: str | Path) -> Policy:
     """See `Policy.load`."""

@@ -14,13 +14,14 @@ from typing import Any, Generic, Literal, NoReturn, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from ..shared_protocol.errors import NotShareable
+from .detect_accounts import count_cards, count_ibans
 from .detect_network import count_addresses, count_emails
-from .detect_numbers import count_cards, count_ibans, count_phones
+from .detect_phones import count_phones
 from .detect_secrets import count_secrets
-from .detect_topics import count_topics, words_of
-from .fold import fold
+from .detect_topics import count_topics
 from .policy import Policy
 from .request import RouteRequest
+from .scan import Scan
 from .verdict import Verdict, strictest
 
 Kind = Literal["email", "phone", "card", "iban", "ip", "secret", "topic", "unreadable"]
@@ -28,7 +29,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 # kind -> how many are in a text; to raise is to call the text unreadable
-DETECTORS: dict[Kind, Callable[[str], int]] = {
+DETECTORS: dict[Kind, Callable[[Scan], int]] = {
     "email": count_emails,
     "phone": count_phones,
     "card": count_cards,
@@ -49,26 +50,29 @@ class Assessment:
 def classify(text: str, policy: Policy) -> Assessment:
     """Judge one text. Never raises: a detector that fails makes the text `unreadable`."""
     findings: dict[Kind, int] = {}
-    if len(text) > policy.privacy.max_characters:
-        findings["unreadable"] = 1
-    else:
-        try:
-            folded = fold(text)
-            _search(folded, policy, findings)
-        except Exception:  # whatever a detector trips over must not let the text out
-            findings["unreadable"] = 1
-    return Assessment(strictest(getattr(policy.privacy, kind) for kind in findings), findings)
+    _search(text, policy, findings)
+    return Assessment(_verdict(findings, policy), findings)
 
 
 def _search(text: str, policy: Policy, findings: dict[Kind, int]) -> None:
+    """Add what is in `text` to `findings`."""
+    if len(text) > policy.privacy.max_characters:
+        findings["unreadable"] = findings.get("unreadable", 0) + 1
+        return
+    scan = Scan(text)
     for kind, count in DETECTORS.items():
         try:
-            if number := count(text):
-                findings[kind] = number
-        except Exception:
-            findings["unreadable"] = findings.get("unreadable", 0) + 1
-    if number := count_topics(words_of(text), policy.topic_set):
-        findings["topic"] = number
+            number = count(scan)
+        except Exception:  # whatever a detector trips over must not let the text out
+            kind, number = "unreadable", 1
+        if number:
+            findings[kind] = findings.get(kind, 0) + number
+    if number := count_topics(scan, policy.privacy.topic_words):
+        findings["topic"] = findings.get("topic", 0) + number
+
+
+def _verdict(findings: Mapping[Kind, int], policy: Policy, floor: Verdict = "public") -> Verdict:
+    return strictest((floor, *(getattr(policy.privacy, kind) for kind in findings)))
 
 
 def assess(request: RouteRequest, policy: Policy, floor: Verdict = "public") -> Assessment:
@@ -82,9 +86,8 @@ def assess(request: RouteRequest, policy: Policy, floor: Verdict = "public") -> 
         if length > policy.privacy.max_characters:
             findings["unreadable"] = findings.get("unreadable", 0) + 1
             break
-        for kind, number in classify(text, policy).findings.items():
-            findings[kind] = findings.get(kind, 0) + number
-    return Assessment(strictest((floor, *(getattr(policy.privacy, kind) for kind in findings))), findings)
+        _search(text, policy, findings)
+    return Assessment(_verdict(findings, policy, floor), findings)
 
 
 @final

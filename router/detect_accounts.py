@@ -1,0 +1,113 @@
+"""Payment cards and bank accounts: numbers that carry check digits.
+
+Only what has the right shape is validated, and at most MAX_CANDIDATES of those per text: a text with more is not judged,
+but treated as sensitive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from stdnum import iban, luhn, numdb
+
+from .scan import Scan
+
+MAX_CANDIDATES = 64
+
+
+class TooManyCandidates(Exception):
+    """More candidates than are validated."""
+
+
+class Budget:
+    """Counts what is validated."""
+
+    def __init__(self) -> None:
+        self.left = MAX_CANDIDATES
+
+    def spend(self) -> None:
+        if self.left == 0:
+            raise TooManyCandidates
+        self.left -= 1
+
+
+_DIGITS = re.compile(r"\d+")
+_CARD = re.compile(
+    r"4\d{12}(?:\d{3}){0,2}"  # Visa: 13, 16, 19
+    r"|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}"  # Mastercard
+    r"|3[47]\d{13}"  # American Express
+    r"|3(?:0[0-59]|[689]\d)\d{11}(?:\d{2})?"  # Diners Club
+    r"|(?:2131|1800)\d{11}|35\d{14}"  # JCB
+    r"|(?:6011|64[4-9]\d|65\d\d)\d{12}(?:\d{3})?"  # Discover
+    r"|62\d{14,17}"  # UnionPay
+    r"|(?:0604|50(?:18|20|38)|5[6-8]\d\d|5893|6304|6390|6759|676[1-3])\d{8,15}"  # Maestro
+)
+_CARD_SHAPES = ((4, 4, 4, 4, 3), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 1))
+_CARD_CONTEXT = re.compile(r"(?i)\b(?:cards?|visa|mastercard|amex|maestro|credit|debit)\b")
+_TABLE = 12  # more groups in a row than this are a table, not a card
+
+
+def count_cards(scan: Scan) -> int:
+    """Numbers with the length, prefix and check digit of a payment card, also in groups; beside the word "card" any prefix does."""
+    budget = Budget()
+    text = scan.text
+    found = 0
+    for chain in scan.chains:
+        start, end = chain.span()
+        if end - start < 12:
+            continue
+        for digits in _card_candidates(chain[0]):
+            if _CARD.fullmatch(digits) or _CARD_CONTEXT.search(text, max(0, start - 40), start):
+                budget.spend()
+                found += bool(luhn.is_valid(digits))
+    return found
+
+
+def _card_candidates(chain: str) -> Iterator[str]:
+    groups = _DIGITS.findall(chain)
+    is_fraction = len(groups) == 2 and "." in chain and "-" not in chain
+    if not is_fraction:
+        yield from (group for group in groups if 12 <= len(group) <= 19)
+    if 12 <= len(groups) <= 19 and all(len(group) == 1 for group in groups):
+        yield "".join(groups)
+    elif len(groups) <= _TABLE:
+        for at in range(len(groups)):
+            for shape in _CARD_SHAPES:
+                window = groups[at : at + len(shape)]
+                if tuple(map(len, window)) == shape:
+                    yield "".join(window)
+
+
+_IBAN = re.compile(r"[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}")
+_IBAN_FIELD = re.compile(r"(\d+)!?[nac]")
+
+
+def count_ibans(scan: Scan) -> int:
+    """Account numbers of a country of the registry, of its length, whose check digits hold; spaces and small letters do not matter."""
+    budget = Budget()
+    text = scan.text
+    found = 0
+    for chain in scan.chains:
+        start = chain.start() - 2
+        if start < 0 or not text[start].isalpha() or not text[start + 1].isalpha() or (start and text[start - 1].isalnum()):
+            continue
+        match = _IBAN.match(text, start)
+        if match is None:
+            continue
+        compact = re.sub("[ -]", "", match[0]).upper()
+        length = _iban_length(compact[:2])
+        if length is not None and len(compact) >= length:
+            budget.spend()
+            found += bool(iban.is_valid(compact[:length], check_country=False))
+    return found
+
+
+@lru_cache(maxsize=700)
+def _iban_length(country: str) -> int | None:
+    """Characters of an IBAN of this country, from the registry that python-stdnum carries."""
+    for _, properties in numdb.get("iban").info(country):
+        if "bban" in properties:
+            return 4 + sum(int(width) for width in _IBAN_FIELD.findall(properties["bban"]))
+    return None

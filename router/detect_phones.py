@@ -1,0 +1,77 @@
+"""Telephone numbers. They carry no check digit, so shape and context must tell them from order numbers, dates and hashes."""
+
+from __future__ import annotations
+
+import re
+
+from .scan import Scan
+
+_DIGITS = re.compile(r"\d+")
+_CONTEXT = re.compile(
+    r"(?i)\b(?:phones?|call(?:ed|ing|s)?|tel(?:ephone)?s?|mobile|cell(?:phone)?|fax|contact|whatsapp|sms|text me|dial|ring|reach|hotline"
+    r"|landline|answering)\b"
+)
+_OTHER_CONTEXT = re.compile(
+    r"(?i)\b(?:order|invoice|tracking|ticket|serial|reference|ref|id|isbn|timestamp|population)\b\W{0,4}(?:no|number|nr)?\W{0,4}$"
+)
+_DATE = re.compile(r"(?:\d{1,2}[ ./-]\d{1,2}[ ./-](?:19|20)\d\d|(?:19|20)\d\d[ ./-]\d{1,2}[ ./-]\d{1,2})(?!\d)")
+_DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")  # a machine's address or a version
+_GUID = re.compile(r"(?i)\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_LETTER = re.compile(r"[A-Za-z_]")
+_EXTENSION = re.compile(r"(?i)x|ext|#")
+
+
+def count_phones(scan: Scan) -> int:
+    """International numbers, numbers of a known shape with separators, and others after a word such as "call"."""
+    return sum(_holds_a_phone(scan.text, chain) for chain in scan.chains if chain.end() - chain.start() >= 7)
+
+
+def _holds_a_phone(text: str, chain: re.Match[str]) -> bool:
+    start, end = chain.span()
+    if _part_of_a_name(text, start, end) or _DATE.match(chain[0]) or _DOTTED.fullmatch(chain[0]):
+        return False
+    spans = [match.span() for match in _DIGITS.finditer(text, start, end)]
+    digits = sum(right - left for left, right in spans)
+    if digits < 7:
+        return False
+    said = digits <= 15 and (digits >= 9 or len(spans) > 1) and _said_to_be_a_phone(text, start)
+    return (said or _has_the_shape(text, spans, digits)) and not _in_a_guid(text, start)
+
+
+def _has_the_shape(text: str, spans: list[tuple[int, int]], left: int) -> bool:
+    """Whether a number starts at one of the groups; `left` counts the digits from there to the chain's end."""
+    lengths = [end - start for start, end in spans]
+    shortest = lengths[:]
+    for at in range(len(lengths) - 2, -1, -1):
+        shortest[at] = min(lengths[at], shortest[at + 1])
+    for at, (start, end) in enumerate(spans):
+        before, first, several = text[start - 1 : start] if start else "", text[start:end], at + 1 < len(spans)
+        if before == "+" or (before == "(" and text[start - 2 : start - 1] == "+"):
+            hit = left >= 8
+        elif first.startswith("00"):  # 0049 30 ...
+            hit = several and 10 <= left <= 16 and len(first) > 2 and first[2] != "0"
+        elif first.startswith("0") and several:  # 030 123 ..., 01.84.17. ...
+            hit = 9 <= left <= 11 and shortest[at] >= 2
+        elif before == "(" and text[end : end + 1] == ")" and several:  # (08) 8747 ...
+            hit = len(first) <= 3 and 7 <= left <= 12
+        else:
+            hit = lengths[at : at + 3] == [3, 3, 4] and first[0] in "23456789"
+        if hit:
+            return True
+        left -= lengths[at]
+    return False
+
+
+def _said_to_be_a_phone(text: str, start: int) -> bool:
+    window = text[max(0, start - 40) : start]
+    return _CONTEXT.search(window) is not None and _OTHER_CONTEXT.search(window) is None
+
+
+def _part_of_a_name(text: str, start: int, end: int) -> bool:
+    """Whether the digits are glued to letters, as in a hash, an identifier or a part number; an extension is not one."""
+    before = _LETTER.match(text, start - 1) if start else None
+    return before is not None or bool(_LETTER.match(text, end) and not _EXTENSION.match(text, end))
+
+
+def _in_a_guid(text: str, start: int) -> bool:
+    return any(match.start() <= start - max(0, start - 40) < match.end() for match in _GUID.finditer(text[max(0, start - 40) : start + 40]))

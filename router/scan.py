@@ -1,0 +1,44 @@
+"""One text, prepared for its searches: each view of it is made once, when first asked for."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from .fold import fold
+
+# Groups of digits with 1 to 3 separators between them: each repeat is unambiguous, so the scan is linear.
+_CHAIN = re.compile(r"[0-9]+(?:[ .()/-]{1,3}[0-9]+)*")
+_DIGITS = bytes(48 if 48 <= code < 58 else 0 for code in range(256))
+_LETTERS = bytes(code if code >= 128 or chr(code).isalpha() else 32 for code in range(256))
+
+
+class Scan:
+    """Look-alike characters are folded. A mark or a digit ends a word: "self-harm" is two, so is "don't"."""
+
+    def __init__(self, text: str) -> None:
+        self.text = fold(text)
+
+    @cached_property
+    def lower(self) -> str:
+        return self.text.lower()
+
+    @cached_property
+    def words(self) -> list[str]:
+        return words_of(self.text)
+
+    @cached_property
+    def chains(self) -> list[re.Match[str]]:
+        """Runs of digits with separators, in order: all that may be a number of a person, a card or a machine."""
+        digits = self.text.encode("ascii", "replace").translate(_DIGITS)  # a byte per character: positions agree
+        found = []
+        at = digits.find(b"0")
+        while at >= 0 and (chain := _CHAIN.match(self.text, at)):
+            found.append(chain)
+            at = digits.find(b"0", chain.end())
+        return found
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, in order."""
+    return text.lower().encode("utf-8", "surrogatepass").translate(_LETTERS).decode("utf-8", "surrogatepass").split()
