@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from .architecture import Architecture, architecture_of
-from .errors import ModelFileError
+from .errors import ModelFileError, TemplateError
 from .gguf import GgufFile, Tensor, read_gguf
 from .model_card import ModelCard, card_of, sha256_of
+from .template import Rendered, render
 from .tokenizer import Tokenizer, tokenizer_of
 
 
@@ -23,6 +26,48 @@ class Model:
     tokenizer: Tokenizer
     template: str | None  # Jinja2, as the file brings it
     path: Path
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, object]],
+        *,
+        tools: Sequence[Mapping[str, object]] | None = None,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, object] | None = None,
+        now: datetime | None = None,
+    ) -> Rendered:
+        """The prompt's text by the model's own template. Content given as a list of text parts is joined with line breaks.
+
+        Raises TemplateError, also when the model has no template.
+        """
+        if self.template is None:
+            raise TemplateError(f"{self.card.name} has no chat template", hint="send a plain prompt instead of messages")
+        bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
+        return render(
+            self.template,
+            [{**message, "content": _joined_parts(message.get("content"))} if "content" in message else message for message in messages],
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            bos_token="" if bos is None else self.tokenizer.token_text(bos),
+            eos_token="" if eos is None else self.tokenizer.token_text(eos),
+            specials=self.tokenizer.special_texts,
+            variables=variables,
+            now=now,
+        )
+
+    def render_chat(self, messages: Sequence[Mapping[str, object]], **options: Any) -> list[int]:
+        """The prompt's ids: `render`, then `encode`; at most one BOS. Options and errors as for `render`."""
+        rendered = self.render(messages, **options)
+        return self.tokenizer.encode(rendered.text, rendered.literal_spans)
+
+
+def _joined_parts(content: object) -> object:
+    if not isinstance(content, list):
+        return content
+    texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+    if len(texts) != len(content) or not all(isinstance(text, str) for text in texts):
+        raise TemplateError("only parts of the type 'text' can be rendered", param="messages")
+    return "\n".join(str(text) for text in texts)
 
 
 def load_model(name_or_path: str | Path) -> Model:

@@ -18,7 +18,7 @@ import numpy as np
 import tokenizers
 from tokenizers import models, pre_tokenizers
 
-from .errors import ModelFileError
+from .errors import InvalidRequest, ModelFileError
 from .gguf import GgufFile
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -60,7 +60,7 @@ class Tokenizer:
         *,
         bos_id: int | None = None,
         add_bos: bool = False,
-        end_ids: Iterable[int] = (),
+        end_ids: Sequence[int] = (),
         template: str | None = None,
     ) -> None:
         if pre not in PRE_TOKENIZERS:
@@ -78,6 +78,9 @@ class Tokenizer:
             if byte in lacking:
                 raise ModelFileError(f"'tokenizer.ggml.tokens' has no token for the byte 0x{byte:02X}: some text could not be written")
         pairs = _merge_pairs(merges, vocabulary)
+        for token in (*byte_symbols(), *(left + right for left, right in pairs)):
+            if token in vocabulary and self._types[vocabulary[token]] == CONTROL:
+                raise ModelFileError(f"'tokenizer.ggml.merges' can make the control token {token!r:.40} out of plain text")
         # The library drops an unknown symbol before it merges, so that its neighbours would meet; llama.cpp drops it after.
         # So the lacking bytes get ids past the vocabulary, and `encode` drops those.
         vocabulary |= {symbol: self.vocab_size + byte for byte, symbol in lacking.items()}
@@ -89,13 +92,15 @@ class Tokenizer:
         self._specials = sorted(((self._tokens[number], number) for number in special_ids), key=lambda item: -len(item[0].encode()))
         ends = {self._tokens[number]: number for number, kind in enumerate(self._types) if kind == CONTROL}
         self.eos_ids = frozenset({*end_ids, *(number for text, number in ends.items() if text in END_TOKEN_TEXTS)})
+        self.eos_id = end_ids[0] if end_ids else None
         self.bos_id = bos_id
         self.add_bos = add_bos and bos_id is not None
         for what, number in [("bos", bos_id), *(("end", number) for number in self.eos_ids)]:
             if number is not None and not 0 <= number < self.vocab_size:
                 raise ModelFileError(f"the {what} token id {number} is outside the vocabulary of {self.vocab_size}")
         self._bytes: list[bytes | None] = [None] * self.vocab_size
-        self.fingerprint = _fingerprint(pre, self._tokens, merges, self._types, bos_id, self.add_bos, self.eos_ids, template)
+        specials = repr((self.bos_id, self.add_bos, self.eos_id, sorted(self.eos_ids)))
+        self.fingerprint = _fingerprint(["gpt2", pre, specials, repr(template)], self._tokens, merges, self._types)
 
     @property
     def special_texts(self) -> tuple[str, ...]:
@@ -105,8 +110,15 @@ class Tokenizer:
     def encode(self, text: str, literal_spans: Sequence[tuple[int, int]] = (), *, add_bos: bool | None = None) -> list[int]:
         """Token ids of `text`. Specials match only where they touch no literal span, (start, end) in characters, ascending.
 
-        BOS is put first when the model asks for it (or `add_bos` does) unless the text brings its own.
+        BOS is put first when the model asks for it (or `add_bos` does) unless the text brings its own. Raises InvalidRequest for text
+        that is no Unicode.
         """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(
+                f"the text holds half a surrogate pair (U+{ord(text[error.start]):04X}), which no encoding can write"
+            ) from None
         ids: list[int] = []
         for piece in self._split(text, literal_spans):
             if isinstance(piece, int):
@@ -239,20 +251,10 @@ def _cut(text: str, fragment: tuple[int, int, int], special: str, number: int, l
     yield start, end, -1
 
 
-def _fingerprint(
-    pre: str,
-    tokens: Sequence[str],
-    merges: Sequence[str],
-    types: Sequence[int],
-    bos_id: int | None,
-    add_bos: bool,
-    eos_ids: Iterable[int],
-    template: str | None,
-) -> str:
-    """SHA-256 over everything that decides ids: parts of strings with their lengths in front, so that no two splits are alike."""
-    parts = ["hybrid-vocabulary-1", "gpt2", pre, repr((bos_id, add_bos, sorted(eos_ids))), repr(template)]
+def _fingerprint(parts: Sequence[str], tokens: Sequence[str], merges: Sequence[str], types: Sequence[int]) -> str:
+    """SHA-256 over everything that decides ids: strings with their lengths in front, so that no two splits are alike."""
     digest = hashlib.sha256()
-    for strings in (parts, tokens, merges):
+    for strings in (["hybrid-vocabulary-1", *parts], tokens, merges):
         encoded = [string.encode() for string in strings]
         digest.update(np.array([len(encoded), *map(len, encoded)], "<u8").tobytes())
         digest.update(b"".join(encoded))
