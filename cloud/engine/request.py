@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...shared_protocol.errors import ContextOverflow
+from ...shared_protocol.sampling import SamplingParams
+from .messages import TokenLogprobs
 from .prefix_cache import Chain
+from .session import RemoteSession
 
 State = Literal["waiting", "running", "parked", "dormant", "finished"]
 
@@ -29,6 +32,20 @@ class Progress:
         assert 0 <= self.num_cached <= self.num_computed <= self.num_tokens, self
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A device's window under verification. A window larger than a step is verified in pieces, and answered after the last.
+
+    window a b c d e     step 1: a and b equal their draws, and the third draw is c     num_accepted 3, new_ids a b c, draft_ids d e
+                         step 2: d equals its draw, e does not                          answer: 4 accepted, and the draw in e's place
+    """
+
+    draft_ids: tuple[int, ...]  # what is left to verify; follows the known ids
+    num_accepted: int = 0
+    new_ids: tuple[int, ...] = ()
+    logprobs: tuple[TokenLogprobs, ...] = ()
+
+
 @dataclass(slots=True, eq=False)
 class Request:
     """State that only the engine's thread touches. `token_ids` and `block_ids` are int32 arrays, so that the runner copies them whole.
@@ -44,13 +61,16 @@ class Request:
     num_prompt: int
     max_tokens: int
     chain: Chain
-    remote: bool = False
+    params: SamplingParams = field(default_factory=SamplingParams)
+    seed: int = 0
+    end_ids: frozenset[int] = frozenset()
+    session: RemoteSession | None = None  # of a remote request
     state: State = "waiting"
     arrival: int = 0  # order of arrival
     progress: Progress = field(init=False)
     block_ids: array[int] = field(default_factory=lambda: array("i"))
-    drafting: bool = False  # a round of a remote session is under way
-    draft_ids: tuple[int, ...] = ()  # what is left to verify of its window; follows token_ids
+    round: Round | None = None  # the one that is under way, of a remote session
+    prompt_cached: int | None = None  # tokens found in the prefix cache when it was admitted first
 
     def __post_init__(self) -> None:
         self.progress = Progress(0, 0, len(self.token_ids))
@@ -68,9 +88,13 @@ class Request:
         return self.progress.num_tokens - self.num_prompt
 
     @property
+    def draft_ids(self) -> tuple[int, ...]:
+        return self.round.draft_ids if self.round is not None else ()
+
+    @property
     def goal(self) -> int:
         """Known ids to compute before something is due: a draw, or, for a remote session between rounds, parking one id before."""
-        return self.num_tokens - 1 if self.remote and not self.drafting else self.num_tokens
+        return self.num_tokens - 1 if self.session is not None and self.round is None else self.num_tokens
 
     def restart(self, num_cached: int) -> None:
         """Begin at the first id again; the first `num_cached` are in the KV cache."""

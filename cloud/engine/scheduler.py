@@ -217,6 +217,8 @@ class Scheduler:
         request.block_ids.extend(hit)
         request.block_ids.extend(self.pool.allocate(missing))
         request.restart(len(hit) * self._block_size)
+        if request.prompt_cached is None:
+            request.prompt_cached = request.num_computed
         self.cache.num_queried += request.num_tokens
         self.cache.num_hit += request.num_computed
         return True

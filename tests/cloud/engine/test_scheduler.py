@@ -3,8 +3,9 @@ from array import array
 import pytest
 from hybrid.cloud.engine.block_pool import BlockPool
 from hybrid.cloud.engine.prefix_cache import Chain, PrefixCache
-from hybrid.cloud.engine.request import Progress, Request, resolve_max_tokens
+from hybrid.cloud.engine.request import Progress, Request, Round, resolve_max_tokens
 from hybrid.cloud.engine.scheduler import Limits, Scheduler, StepPlan
+from hybrid.cloud.engine.session import RemoteSession
 from hybrid.shared_protocol.errors import ContextOverflow, EngineFailed
 from hybrid.tests.cloud.engine.accounting import Shadow, compute, verify
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ def scheduler_of(blocks: int = 64, **limits: int) -> Scheduler:
 
 def request_of(name: str, ids, *, max_tokens: int = 100, remote: bool = False) -> Request:
     ids = array("i", ids)
-    return Request(name, ids, len(ids), max_tokens, Chain(b"", SIZE), remote)
+    return Request(name, ids, len(ids), max_tokens, Chain(b"", SIZE), session=RemoteSession(list(ids)) if remote else None)
 
 
 def add(scheduler: Scheduler, name: str, length: int, *, first: int = 0, **kw) -> Request:
@@ -35,8 +36,8 @@ def step(scheduler: Scheduler, token: int = 7) -> StepPlan:
     plan = scheduler.schedule()
     for share in plan.shares:
         scheduler.commit(share, (token,) if share.num_rows else ())
-        if share.request.remote and share.request.state == "running" and share.request.num_computed == share.request.num_tokens - 1:
-            share.request.drafting, share.request.draft_ids = False, ()
+        if share.request.session and share.request.state == "running" and share.request.num_computed == share.request.num_tokens - 1:
+            share.request.round = None
             scheduler.park(share.request)
     return plan
 
@@ -216,7 +217,7 @@ def test_a_remote_session_whose_prompt_is_cached_parks_without_a_step_of_its_own
 
 
 def draft(scheduler: Scheduler, session: Request, ids: tuple[int, ...]) -> None:
-    session.drafting, session.draft_ids = True, ids
+    session.round = Round(ids)
     scheduler.resume(session)
 
 
@@ -336,8 +337,8 @@ def test_the_books_balance_after_every_step_whatever_happens(script, blocks, tok
             if request.num_output == request.max_tokens:
                 scheduler.finish(request)
                 del alive[request.request_id]
-            elif request.remote and request.num_computed == request.num_tokens - 1:
-                request.drafting, request.draft_ids = False, ()
+            elif request.session and request.num_computed == request.num_tokens - 1:
+                request.round = None
                 scheduler.park(request)
 
     for number, event in enumerate(script):

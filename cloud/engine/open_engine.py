@@ -1,0 +1,68 @@
+"""From a model to an engine on this machine: which kernels, how many blocks, what a block's content depends on."""
+
+from __future__ import annotations
+
+from typing import TypedDict, Unpack
+
+from ...npu_backends.cpu.select import Backend, open_executor
+from ...shared_protocol.architecture import Architecture
+from ...shared_protocol.errors import ConfigError
+from ...shared_protocol.model import Model
+from .engine import Engine
+from .prefix_cache import Scope
+
+KV_TYPE = "f16"
+KV_BYTES = 512 << 20
+CONTEXTS = 4
+
+
+class EngineOptions(TypedDict, total=False):
+    """What may be said about an engine; None is the same as nothing."""
+
+    backend: Backend  # "auto"
+    threads: int | None  # None: one per CPU that this process may use
+    max_model_len: int | None  # tokens of one request; None: the model's context
+    kv_blocks: int | None  # None: four whole contexts, or 512 MiB, whichever is less
+    block_size: int  # 16 tokens
+    max_num_batched_tokens: int  # 512, of one step
+    max_num_seqs: int  # 64 requests at once
+    long_prefill_token_threshold: int  # 128 tokens of one prompt in one step
+
+
+def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
+    """Load `model` into an executor and put an engine before it. Raises ConfigError for numbers that cannot work."""
+    unknown = options.keys() - EngineOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown option {min(unknown)!r}; known: {', '.join(EngineOptions.__annotations__)}")
+    context, block_size = model.architecture.context_length, options.get("block_size", 16)
+    limit = options.get("max_model_len") or context
+    if not 1 <= limit <= context:
+        raise ConfigError(f"max_model_len must be from 1 to the model's {context}, found {limit}", param="max_model_len")
+    blocks = options.get("kv_blocks") or default_blocks(model.architecture, limit, block_size)
+    limits = {
+        "max_num_batched_tokens": options.get("max_num_batched_tokens", 512),
+        "max_num_seqs": options.get("max_num_seqs", 64),
+        "long_prefill_token_threshold": options.get("long_prefill_token_threshold", 128),
+    }
+    for name, number in {"kv_blocks": blocks, **limits}.items():
+        if number < 1:
+            raise ConfigError(f"{name} must be at least 1, found {number}", param=name)
+    executor = open_executor(
+        model, num_blocks=blocks + 1, block_size=block_size, threads=options.get("threads"), backend=options.get("backend", "auto")
+    )
+    scope = Scope(model.card.file_hash, KV_TYPE, block_size, executor.kernel_id, f"base={model.architecture.rope_base!r}")
+    return Engine(
+        executor,
+        eos_ids=model.tokenizer.eos_ids,
+        max_model_len=limit,
+        cache_scope=bytes(scope),
+        vocab_size=model.tokenizer.vocab_size,
+        **limits,
+    )
+
+
+def default_blocks(architecture: Architecture, context: int, block_size: int) -> int:
+    """Blocks for four contexts, unless they take more than 512 MiB; one whole context in any case."""
+    token_bytes = 2 * 2 * architecture.num_layers * architecture.num_kv_heads * architecture.head_dim  # K and V, two bytes each
+    one = -(-context // block_size)
+    return max(one, min(CONTEXTS * one, KV_BYTES // (token_bytes * block_size)))
