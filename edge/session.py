@@ -1,0 +1,112 @@
+"""A conversation with a model on the device: template, reuse of what is in the cache, sampling, text, and how sure the model was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..shared_protocol.errors import ContextOverflow, InvalidRequest
+from ..shared_protocol.model import Model
+from ..shared_protocol.noise import fresh_seed
+from ..shared_protocol.runtime import EdgeRuntime
+from ..shared_protocol.sampling import SamplingParams, sample, top_logprobs
+from .drafter import Drafter, Mutate
+from .held import HeldTokens
+from .text import TextAssembler
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeChunk:
+    """What one token brought. The last chunk of an answer has a `finish_reason`; `text` may be empty on any."""
+
+    text: str
+    token_id: int
+    logprob: float  # of the token, in the raw distribution: the confidence signal
+    top: tuple[tuple[int, float], ...] = ()  # the most likely (id, log-probability), as many as params.logprobs asks
+    finish_reason: Literal["stop", "length"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeAnswer(Iterator[EdgeChunk]):
+    """The chunks of one answer as they are computed, and what is known before the first."""
+
+    seed: int
+    num_prompt: int
+    num_cached: int  # prompt tokens that were still held from before
+    known_text: str  # what may be shown of the output that was known already
+    chunks: Iterator[EdgeChunk]
+
+    def __next__(self) -> EdgeChunk:
+        return next(self.chunks)
+
+
+class Session:
+    """One runtime, one model, one answer at a time. The text is what the cloud's engine gives for the same model, parameters and seed.
+
+    Context policy: a prompt that does not fit together with max_tokens is refused (ContextOverflow); nothing is cut.
+    """
+
+    def __init__(self, runtime: EdgeRuntime, model: Model) -> None:
+        self.model = model
+        self.held = HeldTokens(runtime)
+        self.end_ids = model.tokenizer.eos_ids
+
+    def chat(self, messages: Sequence[Mapping[str, object]], params: SamplingParams) -> EdgeAnswer:
+        """Answer a conversation; raises TemplateError and ContextOverflow before anything is computed."""
+        return self.generate(self.model.render_chat(messages), params)
+
+    def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, known: Sequence[int] = ()) -> EdgeAnswer:
+        """Continue `prompt_ids`. `known`: output that exists already, as if this session had drawn it: limits, positions and
+        stop strings count it, the chunks start after it.
+
+        Raises ContextOverflow, and InvalidRequest when `known` is a finished answer; both before anything is computed.
+        """
+        limit, wanted = self.held.context, params.max_tokens
+        asked = len(prompt_ids) + (len(known) + 1 if wanted is None else wanted)
+        if asked > limit:
+            raise ContextOverflow(asked=asked, limit=limit)
+        seed = fresh_seed() if params.seed is None else params.seed
+        text = TextAssembler(self.model.tokenizer, params.stop)
+        known_text = "".join(text.push(i) for i in known if text.stopped is None)
+        if text.stopped is not None or len(known) == wanted:
+            raise InvalidRequest("the known output is finished already", param="known")
+        num_cached = self.held.keep_common_prefix([*prompt_ids, *known])
+        last = limit - len(prompt_ids) if wanted is None else wanted
+        chunks = self._run([*prompt_ids, *known], len(known), text, params, seed, last)
+        return EdgeAnswer(seed, len(prompt_ids), min(num_cached, len(prompt_ids)), known_text, chunks)
+
+    def drafter(self, prompt_ids: Sequence[int], params: SamplingParams, seed: int, mutate: Mutate | None = None) -> Drafter:
+        """A drafter over this session's runtime; the session must not answer while it drafts."""
+        held = self.held.keep_common_prefix(prompt_ids)
+        vocab, ends = self.model.tokenizer.vocab_size, self._ends(params)
+        return Drafter(self.held, prompt_ids, params, seed, vocab_size=vocab, end_ids=ends, held=held, mutate=mutate)
+
+    def cancel(self) -> None:
+        """End the running answer with Cancelled; may be called from another thread."""
+        self.held.cancel()
+
+    def _ends(self, params: SamplingParams) -> frozenset[int]:
+        return frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else self.end_ids)
+
+    def _run(self, ids: list[int], count: int, text: TextAssembler, params: SamplingParams, seed: int, last: int) -> Iterator[EdgeChunk]:
+        """`ids`: prompt and output so far, `count` of them output; `last`: the count at which the answer must end."""
+        ends = self._ends(params)
+        while True:
+            row = self.held.extend(ids[self.held.length :], rows=1)[0, : self.model.tokenizer.vocab_size]
+            token_id = sample(row, params, seed, len(ids))
+            logprob, top = top_logprobs(row, token_id, params.logprobs or 0)
+            ids.append(token_id)
+            count += 1
+            ended = token_id in ends
+            shown = "" if ended else text.push(token_id)
+            finish: Literal["stop", "length"] | None = None
+            if ended or text.stopped is not None:
+                finish = "stop"
+            elif count == last:
+                finish = "length"
+            if finish is not None:
+                shown += text.finish()
+            yield EdgeChunk(shown, token_id, logprob, top, finish)
+            if finish is not None:
+                return

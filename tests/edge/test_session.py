@@ -1,0 +1,109 @@
+"""A conversation on the device, with the real model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hybrid.edge.native import NativeRuntime
+from hybrid.edge.session import Session
+from hybrid.shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest
+from hybrid.shared_protocol.model import Model
+from hybrid.shared_protocol.sampling import SamplingParams
+
+ASK = [{"role": "user", "content": "Name three colours."}]
+PARAMS = SamplingParams(temperature=0.8, seed=5, max_tokens=12)
+
+
+@pytest.fixture(scope="module")
+def session(smollm2: Model) -> Iterator[Session]:
+    session = Session(NativeRuntime(smollm2, context=256), smollm2)
+    yield session
+    session.held.close()
+
+
+def test_what_a_later_turn_shares_is_not_computed_again(session: Session) -> None:
+    first = session.chat(ASK, PARAMS)
+    reply = "".join(chunk.text for chunk in first)
+    turns = [*ASK, {"role": "assistant", "content": reply}, {"role": "user", "content": "And one more?"}]
+    second = session.chat(turns, PARAMS)
+    assert second.num_cached >= first.num_prompt
+    warm = [chunk.token_id for chunk in second]
+    session.held.truncate(0)
+    cold = session.chat(turns, PARAMS)
+    assert cold.num_cached == 0
+    assert [chunk.token_id for chunk in cold] == warm
+
+
+def test_the_same_prompt_again_computes_its_last_token_only(session: Session) -> None:
+    first = [chunk.token_id for chunk in session.chat(ASK, PARAMS)]
+    again = session.chat(ASK, PARAMS)
+    assert again.num_cached == again.num_prompt - 1
+    assert [chunk.token_id for chunk in again] == first
+
+
+def test_every_token_brings_how_likely_it_was(session: Session) -> None:
+    chunks = list(session.chat(ASK, SamplingParams(temperature=0.0, max_tokens=6, logprobs=3)))
+    assert all(chunk.logprob <= 0 for chunk in chunks)
+    assert all(chunk.top[0] == (chunk.token_id, chunk.logprob) for chunk in chunks)
+    assert all(len(chunk.top) == 3 for chunk in chunks)
+    assert [chunk.finish_reason for chunk in chunks] == [None] * 5 + ["length"]
+
+
+def test_a_seed_is_drawn_when_none_is_given_and_gives_the_same_again(session: Session) -> None:
+    drawn = session.chat(ASK, SamplingParams(temperature=1.0, max_tokens=5))
+    text = [chunk.token_id for chunk in drawn]
+    assert text == [chunk.token_id for chunk in session.chat(ASK, SamplingParams(temperature=1.0, max_tokens=5, seed=drawn.seed))]
+
+
+def test_a_stop_string_ends_the_answer_and_is_not_shown(session: Session) -> None:
+    whole = "".join(chunk.text for chunk in session.chat(ASK, SamplingParams(temperature=0.0, max_tokens=12)))
+    stop = whole[4:9]
+    chunks = list(session.chat(ASK, SamplingParams(temperature=0.0, max_tokens=12, stop=(stop,))))
+    assert "".join(chunk.text for chunk in chunks) == whole[: whole.index(stop)]
+    assert chunks[-1].finish_reason == "stop"
+
+
+def test_a_stop_token_ends_the_answer_and_is_no_text(session: Session) -> None:
+    ids = [chunk.token_id for chunk in session.chat(ASK, PARAMS)]
+    params = SamplingParams(temperature=0.8, seed=5, max_tokens=12, stop_token_ids=(ids[3],))
+    chunks = list(session.chat(ASK, params))
+    end = ids.index(ids[3])
+    assert [chunk.token_id for chunk in chunks] == ids[: end + 1]
+    assert chunks[-1].text == ""
+    assert chunks[-1].finish_reason == "stop"
+
+
+def test_an_answer_continues_from_a_known_beginning_as_if_it_had_been_its_own(session: Session) -> None:
+    prompt = session.model.render_chat(ASK)
+    whole = list(session.generate(prompt, PARAMS))
+    ids = [chunk.token_id for chunk in whole]
+    session.held.truncate(0)
+    rest = session.generate(prompt, PARAMS, known=ids[:5])
+    assert rest.known_text + "".join(chunk.text for chunk in rest) == "".join(chunk.text for chunk in whole)
+    with pytest.raises(InvalidRequest):
+        session.generate(prompt, PARAMS, known=ids)
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers(session: Session) -> None:
+    prompt = [1] * 250
+    for asked, params in ((257, SamplingParams(max_tokens=7)), (257, SamplingParams())):
+        with pytest.raises(ContextOverflow) as error:
+            session.generate(prompt if params.max_tokens else [1] * 256, params)
+        assert (error.value.asked, error.value.limit) == (asked, 256)
+    to_the_end = list(session.generate(prompt, SamplingParams(temperature=0.0, ignore_eos=True)))
+    assert len(to_the_end) == 6
+    assert to_the_end[-1].finish_reason == "length"
+
+
+def test_a_cancelled_answer_ends_and_the_next_one_is_right(session: Session) -> None:
+    expected = [chunk.token_id for chunk in session.chat(ASK, PARAMS)]
+    answer = session.chat(ASK, PARAMS)
+    next(answer)
+    thread = threading.Thread(target=session.cancel)
+    thread.start()
+    thread.join()
+    with pytest.raises(Cancelled):
+        list(answer)
+    assert [chunk.token_id for chunk in session.chat(ASK, PARAMS)] == expected
