@@ -1,0 +1,142 @@
+"""One request from decision to last token: decide, run the route, and decide again when a target fails.
+
+    decide ── refuse ───────────────────────────► RouteRefused, CloudUnreachable
+      ▲  └─── edge, cloud, cascade, speculative ► pieces of the answer
+      └────── a target failed before the first piece: the same decision with that fact changed
+
+A failed target is never asked twice for one request, since deciding again knows that it failed. No failure loosens privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from ..router.decide import decide
+from ..router.decision import Decision
+from ..router.quota import QuotaView, Reservation, TokenBucket
+from ..router.request import RouteContext
+from ..router.verdict import Verdict
+from ..shared_protocol.errors import CloudUnreachable, ContextOverflow, HybridError, RouteRefused, TemplateError
+from ..shared_protocol.runtime import DeviceState, LinkState
+from .piece import Piece
+from .routes import run_route
+from .state import AnswerState
+from .target import Target, TargetFailed
+
+
+class Answer:
+    """Drives the state of one request; iterate `pieces` once."""
+
+    def __init__(self, state: AnswerState, floor: Verdict) -> None:
+        self.state = state
+        self._floor = floor
+        self._failures: dict[Target, HybridError] = {}
+        self._template_error: TemplateError | None = None
+        self._bucket: TokenBucket | None = None
+        self._reserved: Reservation | None = None
+
+    async def pieces(self) -> AsyncGenerator[Piece, None]:
+        """Raises RouteRefused, CloudUnreachable, or what makes the request unanswerable anywhere. After the first piece, a failure
+        that the route cannot mend ends the answer: what was shown is never taken back, and never shown twice."""
+        state = self.state
+        if state.services.device is not None:
+            try:
+                state.prompt_ids = await state.services.device.prompt_ids(state.request)
+            except TemplateError as error:
+                self._template_error = error
+        try:
+            while True:
+                decision = state.decision = await self._decide()
+                if decision.route == "refuse":
+                    raise self._refusal(decision)
+                started = False
+                try:
+                    async with aclosing(run_route(state, decision)) as pieces:
+                        async for piece in pieces:
+                            started = True
+                            state.spans += piece.spans
+                            yield piece
+                    return
+                except TargetFailed as failed:
+                    if started:
+                        raise failed.error from failed
+                    self._note(failed)
+        finally:
+            self._settle()
+
+    def _note(self, failed: TargetFailed) -> None:
+        self._failures[failed.target] = failed.error
+        if failed.target == "cloud" and failed.error.status != 429:
+            self.state.services.monitor.lost()
+
+    async def _decide(self) -> Decision:
+        """Decide as if the cloud were there; look whether it is only when it would have a part in the answer. So a private prompt,
+        a simple one and a refused one open no connection at all."""
+        monitor = self.state.services.monitor
+        while True:
+            self._settle()
+            decision = self._decide_with(monitor.hoped)
+            if decision.cloud_tokens:
+                decision = self._decide_with(await monitor.fresh(self.state.traffic))
+            if not decision.cloud_tokens or self._reserve(decision.cloud_tokens):
+                return decision
+
+    def _decide_with(self, link: LinkState) -> Decision:
+        services, request, ids = self.state.services, self.state.request, self.state.prompt_ids
+        error = self._failures.get("cloud")
+        over_quota = error is not None and error.status == 429
+        if error is not None and not over_quota:
+            link = replace(link, reachable=False)
+        quota = services.quotas.view(request.user, services.clock())
+        device = self._device()
+        drafts = device.edge_available and services.can_speculate and request.sampling.logprobs is None
+        context = RouteContext(
+            policy=services.policy,
+            device=device,
+            link=link,
+            quota=QuotaView(0.0, quota.capacity, quota.refill_per_s) if over_quota else quota,
+            count_tokens=None if ids is None else lambda _: len(ids),
+            privacy_floor=self._floor,
+            speculation=replace(services.facts, rtt_s=link.rtt_s) if drafts else None,
+        )
+        return decide(request, context)
+
+    def _device(self) -> DeviceState:
+        """The device's state, and whether its model can answer this request."""
+        services = self.state.services
+        state = services.device_state.read()
+        if services.device is None:
+            return replace(state, edge_available=False)
+        able = state.edge_available and self._template_error is None and "edge" not in self._failures
+        return replace(state, edge_available=able, edge_context=services.device.context)
+
+    def _reserve(self, tokens: int) -> bool:
+        """False when other requests were quicker: then the decision no longer holds."""
+        now = self.state.services.clock()
+        self._bucket = self.state.services.quotas.bucket(self.state.request.user, now)
+        self._reserved = self._bucket.reserve(tokens, now)
+        return self._reserved is not None
+
+    def _settle(self) -> None:
+        """Charge what the cloud has computed so far, give back the rest."""
+        if self._bucket is not None and self._reserved is not None:
+            self._bucket.settle(self._reserved, self.state.cloud_used, self.state.services.clock())
+            self._reserved, self.state.cloud_used = None, 0
+
+    def _refusal(self, decision: Decision) -> HybridError:
+        services, ids = self.state.services, self.state.prompt_ids
+        if services.cloud is None and services.device is not None and ids is not None:
+            asked = len(ids) + (self.state.request.max_tokens or 1)
+            if asked > services.device.context:
+                return ContextOverflow(asked=asked, limit=services.device.context)
+        if self._template_error is not None and decision.reason == "edge_unavailable":
+            return self._template_error
+        told = "; ".join(f"{target}: {error}" for target, error in self._failures.items())
+        message = f"{decision.why} ({told})" if told else decision.why
+        refusal: HybridError = RouteRefused(message, reason=decision.reason)
+        if decision.reason == "cloud_unreachable":
+            refusal = CloudUnreachable(message)
+        refusal.__cause__ = next(iter(self._failures.values()), None)
+        return refusal

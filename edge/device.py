@@ -1,0 +1,125 @@
+"""The device as the client's event loop sees it: one model, one thread, one answer at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from ..router.request import RouteRequest
+from ..shared_protocol.errors import Cancelled
+from ..shared_protocol.model import Model, load_model
+from ..shared_protocol.sampling import SamplingParams
+from ..shared_protocol.tokenizer import Tokenizer
+from .native import NativeRuntime
+from .session import EdgeAnswer, EdgeChunk, Session
+
+T = TypeVar("T")
+
+
+class Device:
+    """Loads its model on first use, in its own thread, where every call of the runtime runs as well.
+
+    When a task that waits for the device is cancelled, the runtime is told to stop and the task ends once it has: nobody else ever
+    finds the device in the middle of something.
+    """
+
+    def __init__(self, source: str | Path | Model, *, context: int | None = None, threads: int | None = None) -> None:
+        self._source = source
+        self._context = context
+        self._threads = threads
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="hybrid-edge")
+        self._turn = asyncio.Lock()
+        self._loading = asyncio.Lock()
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None, "load first"
+        return self._session
+
+    @property
+    def name(self) -> str:
+        return self.session.held.card.name
+
+    @property
+    def context(self) -> int:
+        return self.session.held.context
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.session.model.tokenizer
+
+    async def load(self) -> Session:
+        """The session, loaded if it is not yet; raises what loading raises, and tries again at the next call."""
+        async with self._loading:
+            if self._session is None:
+                self._session = await self._run(self._open)
+            return self._session
+
+    async def prompt_ids(self, request: RouteRequest) -> list[int]:
+        """Render and tokenise; the device may be busy with another answer meanwhile. Raises TemplateError."""
+        session = await self.load()
+        return await asyncio.to_thread(session.model.render_chat, request.to_openai())
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[Session]:
+        """The device for oneself; what it computes is run through `run`."""
+        session = await self.load()
+        async with self._turn:
+            yield session
+
+    async def answer(
+        self, prompt_ids: list[int], params: SamplingParams, known: list[int] | None = None
+    ) -> AsyncGenerator[EdgeAnswer | EdgeChunk, None]:
+        """First the answer's head, then its chunks. Whoever leaves early frees the device."""
+        async with self.turn() as session:
+            head = await self.run(lambda: session.generate(prompt_ids, params, known=known or ()))
+            yield head
+            while True:
+                chunk = await self.run(lambda: next(head, None))
+                if chunk is None:
+                    return
+                yield chunk
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run `work` in the device's thread. Only inside `turn`."""
+        assert self._turn.locked()
+        return await self._run(work)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        running = asyncio.get_running_loop().run_in_executor(self._worker, work)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if self._session is not None:
+                self._session.cancel()
+            while not running.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([running])
+            if not running.cancelled():
+                running.exception()  # seen; the task's own cancellation is what is raised
+            if self._session is not None:
+                await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._worker, _forget_cancel, self._session))
+            raise
+
+    def _open(self) -> Session:
+        model = self._source if isinstance(self._source, Model) else load_model(self._source)
+        return Session(NativeRuntime(model, threads=self._threads, context=self._context), model)
+
+    async def close(self) -> None:
+        """Wait for what runs, then free the model; may be called again."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.cancel()
+            await asyncio.get_running_loop().run_in_executor(self._worker, session.held.close)
+        self._worker.shutdown(wait=False)
+
+
+def _forget_cancel(session: Session) -> None:
+    """A cancellation that came when nothing ran any more must not meet the next answer."""
+    with suppress(Cancelled):
+        session.held.extend((), rows=0)

@@ -1,0 +1,32 @@
+"""What all requests of one client share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ..router.plan import SpeculationFacts
+from ..router.policy import Policy
+from ..router.quota import Quotas
+from .cloud import CloudClient
+from .device import Device
+from .device_state import DeviceReader
+from .drafter import Mutate
+from .link_monitor import LinkMonitor
+
+
+@dataclass(slots=True)
+class Services:
+    policy: Policy
+    quotas: Quotas
+    device: Device | None
+    cloud: CloudClient | None
+    monitor: LinkMonitor
+    device_state: DeviceReader
+    clock: Callable[[], float]  # seconds, monotonic
+    facts: SpeculationFacts
+    draft_len: int | None = None  # overrides the plan's
+    on_link_loss: Literal["continue_local", "fail"] = "continue_local"
+    mutate: Callable[[], Mutate] | None = None  # corrupts drafts, for tests of exactness
+    can_speculate: bool = True  # until the cloud says that its vocabulary is another one

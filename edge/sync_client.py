@@ -1,0 +1,137 @@
+"""The same client for programs without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from types import TracebackType
+from typing import Any, Literal, TypeVar, overload
+
+from ..shared_protocol.errors import Unavailable
+from ..shared_protocol.openai import ChatCompletion, ChatCompletionChunk
+from .answer_stream import AnswerStream
+from .async_client import AsyncHybridClient
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="hybrid-client", daemon=True)
+        self._thread.start()
+        self.closed = False
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for `work`; an interrupt from the keyboard cancels it first."""
+        if self.closed:
+            work.close()
+            raise Unavailable("this client is closed")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+
+class Stream(Iterator[ChatCompletionChunk]):
+    """An `AnswerStream` without async: iterate it, and leave it early with `close` or a `with` block."""
+
+    def __init__(self, loop: _Loop, stream: AnswerStream) -> None:
+        self._loop = loop
+        self._stream = stream
+
+    def __next__(self) -> ChatCompletionChunk:
+        chunk = self._loop.run(self._next())
+        if chunk is None:
+            raise StopIteration
+        return chunk
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._loop.closed:
+            self._loop.run(self._stream.close())
+
+    async def _next(self) -> ChatCompletionChunk | None:
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            return None
+
+
+class Completions:
+    def __init__(self, loop: _Loop, client: AsyncHybridClient) -> None:
+        self._loop = loop
+        self._client = client
+
+    @overload
+    def create(self, *, stream: Literal[False] = False, **request: Any) -> ChatCompletion: ...
+    @overload
+    def create(self, *, stream: Literal[True], **request: Any) -> Stream: ...
+    def create(self, *, stream: bool = False, **request: Any) -> ChatCompletion | Stream:
+        """See `AsyncCompletions.create`, which has the keywords and refuses all others."""
+        create = self._client.chat.completions.create
+        if stream:
+            return Stream(self._loop, self._loop.run(create(stream=True, **request)))
+        return self._loop.run(create(stream=False, **request))
+
+
+class Chat:
+    def __init__(self, completions: Completions) -> None:
+        self.completions = completions
+
+
+class HybridClient:
+    """Drives an `AsyncHybridClient` on one background event loop; may be called from several threads. Close it when done."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Takes what `AsyncHybridClient` takes."""
+        self._loop = _Loop()
+        try:
+            self._client = self._loop.run(self._make(args, options))
+        except BaseException:
+            self._loop.close()
+            raise
+        self.chat = Chat(Completions(self._loop, self._client))
+
+    def load(self) -> None:
+        """Load the device's model now; raises what is wrong with it."""
+        self._loop.run(self._client.load())
+
+    def forget(self, conversation: str) -> None:
+        """Drop what privacy remembers of a conversation that has ended."""
+        self._client.forget(conversation)
+
+    def close(self) -> None:
+        """Stop what runs, close connections, free the model; may be called again."""
+        if not self._loop.closed:
+            self._loop.run(self._client.close())
+            self._loop.close()
+
+    def __enter__(self) -> HybridClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @staticmethod
+    async def _make(args: tuple[Any, ...], options: dict[str, Any]) -> AsyncHybridClient:
+        return AsyncHybridClient(*args, **options)

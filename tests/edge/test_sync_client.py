@@ -1,0 +1,66 @@
+"""The client without an event loop."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hybrid.edge.client import HybridClient
+from hybrid.edge.device_state import SimulatedDevice
+from hybrid.router.policy import Policy
+from hybrid.shared_protocol.errors import InvalidRequest, Unavailable
+from hybrid.shared_protocol.model import Model
+
+ASK = [{"role": "user", "content": "Say hello."}]
+TO_EDGE = Policy.parse("[complexity]\ncascade_from = 1.0\nhard_from = 1.0\n")
+
+
+def client_of(model: Model) -> HybridClient:
+    return HybridClient(model, policy=TO_EDGE, context=256, device_state=SimulatedDevice())
+
+
+def test_it_answers_and_streams_the_same(smollm2: Model) -> None:
+    with client_of(smollm2) as client:
+        whole = client.chat.completions.create(messages=ASK, max_tokens=5, seed=1)
+        with client.chat.completions.create(messages=ASK, max_tokens=5, seed=1, stream=True) as stream:
+            text = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+        assert text == whole.choices[0].message.content
+        assert whole.hybrid is not None
+        assert whole.hybrid.route == "edge"
+        with pytest.raises(InvalidRequest):
+            client.chat.completions.create(messages=[])
+        with pytest.raises(TypeError):
+            client.chat.completions.create(messages=ASK, temprature=1)
+
+
+def test_a_stream_left_early_frees_the_device(smollm2: Model) -> None:
+    with client_of(smollm2) as client:
+        with client.chat.completions.create(messages=ASK, max_tokens=200, stream=True) as stream:
+            next(stream)
+        assert client.chat.completions.create(messages=ASK, max_tokens=2).usage.completion_tokens == 2
+
+
+def test_threads_may_share_a_client(smollm2: Model) -> None:
+    texts: list[str | None] = []
+    with client_of(smollm2) as client:
+
+        def ask() -> None:
+            texts.append(client.chat.completions.create(messages=ASK, max_tokens=4, seed=1).choices[0].message.content)
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(texts) == 3
+    assert len(set(texts)) == 1
+
+
+def test_closing_twice_is_closing_once_and_a_closed_client_says_so(smollm2: Model) -> None:
+    client = client_of(smollm2)
+    stream = client.chat.completions.create(messages=ASK, max_tokens=200, stream=True)
+    client.close()
+    client.close()
+    stream.close()
+    with pytest.raises(Unavailable, match="closed"):
+        client.chat.completions.create(messages=ASK)
