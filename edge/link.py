@@ -9,7 +9,7 @@ from typing import Protocol
 
 import aiohttp
 
-from ..shared_protocol.errors import CloudUnreachable, ProtocolError, StreamInterrupted
+from ..shared_protocol.errors import CloudUnreachable, HybridError, NotFound, ProtocolError, StreamInterrupted
 from ..shared_protocol.frames import CloudFrame, DeviceFrame, decode, encode
 from ..shared_protocol.wire import MAX_MESSAGE_BYTES
 from .lane import Lane
@@ -51,8 +51,7 @@ class WebSocketLink(Link):
                     url, compress=0, max_msg_size=MAX_MESSAGE_BYTES + 1, timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S)
                 )
         except aiohttp.WSServerHandshakeError as error:
-            retry_after = error.headers.get("retry-after") if error.headers else None
-            raise error_of(max(400, error.status), b"", retry_after) from None
+            raise _refused(url, error) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise CloudUnreachable(f"no connection to {url}: {type(error).__name__}") from None
         return WebSocketLink(socket, stall_s, done)
@@ -82,6 +81,13 @@ class WebSocketLink(Link):
                 await self._socket.close()
             finally:
                 await done()
+
+
+def _refused(url: str, error: aiohttp.WSServerHandshakeError) -> HybridError:
+    """A server that has no such endpoint may say so with any status; those of keys, quotas and failures mean themselves."""
+    if error.status in (401, 403, 429) or (error.status >= 500 and error.status != 501):
+        return error_of(error.status, b"", error.headers.get("retry-after") if error.headers else None)
+    return NotFound(f"{url} does not take part in speculation (status {error.status})")
 
 
 class LoopbackLink(Link):

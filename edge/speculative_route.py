@@ -31,7 +31,7 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
     assert decision.plan is not None
     params = request.value.sampling
     opening = Open(
-        model=answer.model or device.name,
+        model=answer.model or cloud.model or device.name,
         fingerprint=device.session.held.card.fingerprint,
         sampling=params,
         seed=answer.seed,
