@@ -50,7 +50,7 @@ def padded_size(frame_bytes: int) -> int:
 
 def pack_ids(ids: Sequence[int]) -> bytes:
     """Ids below 2^24, three bytes each."""
-    wide = np.asarray(ids, dtype="<u4").reshape(-1)
+    wide = np.fromiter(ids, dtype="<u4", count=len(ids))
     assert not wide.size or int(wide.max()) < 2**24
     return wide.view(np.uint8).reshape(-1, 4)[:, :ID_BYTES].tobytes()
 
