@@ -15,6 +15,7 @@ from hybrid.shared_protocol.sampling import SamplingParams
 from hybrid.shared_protocol.ticket import Claims, check
 from hybrid.shared_protocol.verify import prefix_hash
 from hybrid.tests.support.byte_tokenizer import EOS, ByteTokenizer
+from hybrid.tests.support.drafting import Device, opening
 from hybrid.tests.support.remote_engine import RemoteEngine
 
 CARD = ModelCard("toy", "toy", "F32", 0, 64, 258, "bytes", "toy-hash", 0, "Apache-2.0")
@@ -63,50 +64,8 @@ class Cloud:
         return handler
 
 
-def opening(**changes: object) -> frames.Open:
-    fields = {
-        "model": "toy",
-        "fingerprint": "bytes",
-        "sampling": SamplingParams(),
-        "seed": 7,
-        "lease_s": 0,
-        "prompt_len": len(PROMPT),
-        "ids": pack_ids(PROMPT),
-    }
-    return frames.Open(**{**fields, **changes})
-
-
-@dataclass
-class Device:
-    """Opens a session and sends windows that follow what it knows to be committed."""
-
-    handler: SpeculateHandler
-    committed: bytes | tuple[int, ...] = PROMPT
-    round: int = 0
-    session: bytes = b""
-
-    async def open(self, **sampling: object) -> frames.Opened:
-        (opened,) = await self.handler.handle(opening(sampling=SamplingParams(**sampling)))
-        assert isinstance(opened, frames.Opened), opened
-        self.session = opened.session
-        return opened
-
-    def window(self, ids: bytes | tuple[int, ...] = b"", **changes: object) -> frames.Draft:
-        base = tuple(self.committed)
-        fields = {"session": self.session, "round": self.round + 1, "base_len": len(base), "prefix_hash": prefix_hash(base)}
-        return frames.Draft(**{**fields, "ids": pack_ids(tuple(ids)), **changes})
-
-    async def draft(self, ids: bytes | tuple[int, ...] = b"") -> frames.Verdict:
-        (verdict,) = await self.handler.handle(self.window(ids))
-        assert isinstance(verdict, frames.Verdict), verdict
-        self.round += 1
-        self.committed = (*self.committed, *tuple(ids)[: verdict.n_accepted], *([] if verdict.token is None else [verdict.token]))
-        assert verdict.committed_len == len(self.committed)
-        return verdict
-
-
 async def started(cloud: Cloud, **sampling: object) -> Device:
-    device = Device(await cloud.greeted())
+    device = Device(await cloud.greeted(), opening())
     await device.open(**sampling)
     return device
 
@@ -183,7 +142,7 @@ async def test_log_probabilities_come_for_the_committed_tokens_only() -> None:
 
 async def test_every_answer_carries_a_ticket_for_exactly_what_is_committed() -> None:
     cloud = Cloud()
-    device = Device(await cloud.greeted())
+    device = Device(await cloud.greeted(), opening())
     answers = [await device.open(max_tokens=9), await device.draft(b"The"), await device.draft(b"xx")]
     committed = [PROMPT, b"Q:The ", b"Q:The E"]
     for answer, ids in zip(answers, committed, strict=True):
@@ -315,7 +274,7 @@ async def test_one_connection_has_one_session_at_a_time_and_another_may_follow()
     assert (await error_of(device.handler, opening())).code == "protocol_error"
     await device.handler.handle(frames.Close())
     assert cloud.engine.alive == 0
-    second = Device(device.handler)
+    second = Device(device.handler, opening())
     await second.open()
     assert second.session != device.session
     assert (await error_of(device.handler, device.window(b"x"))).code == "unknown_session"
