@@ -3,8 +3,9 @@
 Each part is a saturating count, 1 - exp(-count / scale), times the part's weight; the parts are joined as independent reasons
 (1 - score is the product of 1 - part), so that one strong reason is enough, more reasons add, and no score reaches 1.
 
-The scales and weights were tuned by hand on one half of two public sets of routing outcomes; how well they order prompts is in
-docs/router.md. They know nothing of the models at hand: the policy's bands say what a score means.
+The scales and weights were tuned by hand on two public sets of routing outcomes (RouteLLM's GSM8K: Mixtral-8x7B or GPT-4, and
+LLMRouter's mixed tasks: 8B or 51B). Area under the routing curve (APGR, random is .5): .62 and .62, prompt length alone .60 and
+.61. The rules know nothing of the models at hand: the policy's bands say what a score means.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ import msgspec
 from .features import Turn, turn_of
 from .request import RouteRequest
 
-MAX_TURNS = 32  # user turns looked at: the first and the last half of these
-
 
 class Parts(msgspec.Struct, frozen=True):
     """What each reason contributes, 0 .. below 1."""
@@ -28,7 +27,7 @@ class Parts(msgspec.Struct, frozen=True):
     code: float = 0.0
     maths: float = 0.0
     language: float = 0.0
-    history: float = 0.0  # length of the conversation before the hardest turn
+    history: float = 0.0  # length of the conversation around its longest turn
     tools: float = 0.0
 
     @property
@@ -40,8 +39,7 @@ class Parts(msgspec.Struct, frozen=True):
 def complexity(request: RouteRequest) -> Parts:
     """The parts of the hardest user turn, and of the conversation around it: a hard task followed by "continue" stays hard."""
     texts = [message.content or "" for message in request.messages if message.role == "user"]
-    looked_at = texts if len(texts) <= MAX_TURNS else texts[: MAX_TURNS // 2] + texts[-MAX_TURNS // 2 :]
-    hardest = max((parts_of(turn_of(text)) for text in looked_at), key=lambda parts: parts.score, default=Parts())
+    hardest = max((parts_of(turn_of(text)) for text in texts), key=lambda parts: parts.score, default=Parts())
     everything = sum(len(message.content or "") for message in request.messages)
     around = everything - max(map(len, texts), default=0)
     return msgspec.structs.replace(

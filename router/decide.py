@@ -2,7 +2,7 @@
 
     1 privacy      private: the device, or nobody                (settled without a look at the cloud)
     2 capability   who is there, and whose context is long enough
-    3 quota        may this user use the cloud now
+    3 quota        takes the cloud away from a request that would need it
     4 rules        none yet: a policy file with [[rule]] is refused
     5 complexity   0 -- edge -- cascade_from -- cascade -- hard_from -- speculative -- draft_below -- cloud -- 1
     6 confidence   after the device has answered: cascade.resolve_cascade
@@ -35,7 +35,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
         choice = _private(assessment, facts, context)
     else:
         assessment, shareable = Assessment("public"), cleared
-        choice = _available(facts, context) or _within_quota(facts, context) or _by_complexity(facts, context)
+        choice = _within_quota(_available(facts) or _by_complexity(facts, context), facts, context)
     to_cloud = choice.route in ("cloud", "cascade", "speculative")
     sync_s = facts.plan.sync_s[facts.plan.draft_len] if facts.plan.sync_s and facts.plan.draft_len else None
     return Decision(
@@ -155,36 +155,35 @@ def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> _C
     return _Choice("edge", "private", f"privacy.{assessment.verdict}", f"stays on the device ({kinds})")
 
 
-def _available(facts: _Facts, context: RouteContext) -> _Choice | None:
+def _available(facts: _Facts) -> _Choice | None:
     edge, cloud = facts.edge_out, facts.cloud_out
-    if edge is not None and cloud is not None:
-        # say what would help: a way to the cloud, when the device lacks the room; a shorter prompt, when both do
-        told = edge if cloud.reason == "too_long" else cloud
-        told = cloud if edge.reason == "edge_unavailable" else told
-        return _Choice("refuse", told.reason, told.rule, f"{edge.why}, and {cloud.why}")
+    if cloud is not None and edge is not None:
+        return _Choice("refuse", cloud.reason, cloud.rule, f"{edge.why}, and {cloud.why}")
     if cloud is not None:
         return _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
-    only = edge or facts.edge_weak
-    if only is not None and context.quota.admits(facts.prompt_tokens + facts.output_tokens):
-        return _Choice("cloud", only.reason, only.rule, f"{only.why}: the cloud answers")
+    if edge is not None:
+        return _Choice("cloud", edge.reason, edge.rule, f"{edge.why}: the cloud answers")
     return None
 
 
-def _within_quota(facts: _Facts, context: RouteContext) -> _Choice | None:
+def _within_quota(choice: _Choice, facts: _Facts, context: RouteContext) -> _Choice:
+    """`choice`, or what becomes of it when it would use the cloud and the user's bucket does not hold that much."""
     needed = facts.prompt_tokens + facts.output_tokens
-    if context.quota.admits(needed):
-        return None
+    if choice.route in ("edge", "refuse") or context.quota.admits(needed):
+        return choice
     wait = context.quota.wait_s(needed)
-    why = f"{needed} cloud tokens asked, {max(0, int(context.quota.available))} left"
-    why += ", more than the bucket ever holds" if wait is None else f", there in {wait:.0f} s"
+    why = f"{needed} cloud tokens needed, {max(0, int(context.quota.available))} left"
+    why += ", and the bucket never holds as many" if wait is None else f", enough in {wait:.0f} s"
     if facts.edge_out is not None:
-        return _Choice("refuse", "over_quota", "quota.capacity", f"{why}, and {facts.edge_out.why}")
+        return _Choice("refuse", "over_quota", "quota.capacity", f"{why}; {facts.edge_out.why}")
     if context.policy.quota.on_exhausted == "refuse":
         return _Choice("refuse", "over_quota", "quota.on_exhausted", why)
     return _Choice("edge", "quota_degraded", "quota.on_exhausted", f"{why}: the device answers instead")
 
 
 def _by_complexity(facts: _Facts, context: RouteContext) -> _Choice:
+    if facts.edge_weak is not None:
+        return _Choice("cloud", facts.edge_weak.reason, facts.edge_weak.rule, f"{facts.edge_weak.why}: the cloud answers")
     score, bands, drafting = facts.complexity, context.policy.complexity, context.policy.speculation
     if score < bands.cascade_from:
         return _Choice("edge", "simple", "complexity.cascade_from", f"complexity {score:.2f}, below {bands.cascade_from:.2f}")

@@ -46,6 +46,7 @@ _CARD = re.compile(
 )
 _CARD_SHAPES = ((4, 4, 4, 4, 3), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 1))
 _CARD_CONTEXT = re.compile(r"(?i)\b(?:cards?|visa|mastercard|amex|maestro|credit|debit)\b")
+_FRACTION = re.compile(r"\d+\.\d+")
 _TABLE = 12  # more groups in a row than this are a table, not a card
 
 
@@ -67,8 +68,7 @@ def count_cards(scan: Scan) -> int:
 
 def _card_candidates(chain: str) -> Iterator[str]:
     groups = _DIGITS.findall(chain)
-    is_fraction = len(groups) == 2 and "." in chain and "-" not in chain
-    if not is_fraction:
+    if not _FRACTION.fullmatch(chain):
         yield from (group for group in groups if 12 <= len(group) <= 19)
     if 12 <= len(groups) <= 19 and all(len(group) == 1 for group in groups):
         yield "".join(groups)

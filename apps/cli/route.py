@@ -1,0 +1,119 @@
+"""`hybrid route`: where a prompt would be answered, and why. It sends nothing and generates nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from ...router.complexity import Parts
+from ...router.decide import decide
+from ...router.decision import Decision
+from ...router.plan import SpeculationFacts
+from ...router.policy import Policy
+from ...router.quota import QuotaView
+from ...router.request import RouteContext, RouteRequest, TokenCounter
+from ...shared_protocol.errors import InvalidRequest, NotFound
+from ...shared_protocol.runtime import DeviceState, LinkState
+
+BAR = 20  # characters of a full bar
+
+
+@click.command()
+@click.argument("prompt", required=False)
+@click.option("--messages", type=click.Path(dir_okay=False), help="A JSON file with a list of messages, or an object with one.")
+@click.option("--policy", "policy_file", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file (TOML).")
+@click.option("--user", default="local", show_default=True, help="Whose quota is asked; taken as full here.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Length of the answer that is asked for.")
+@click.option("--model", help="Count tokens with this model's tokenizer (an id of the store, or a path).")
+@click.option("--no-device", is_flag=True, help="As if no model answered on the device.")
+@click.option("--no-cloud", is_flag=True, help="As if the cloud could not be reached.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def route(
+    prompt: str | None,
+    messages: str | None,
+    policy_file: str | None,
+    user: str,
+    max_tokens: int | None,
+    model: str | None,
+    no_device: bool,
+    no_cloud: bool,
+    as_json: bool,
+) -> None:
+    """Explain where PROMPT would be answered, and why ("-" reads it from standard input).
+
+    Nothing leaves this machine. A device and a reachable cloud are assumed, and a user with a full quota. A refusal is an
+    explanation too: the exit code is 0.
+    """
+    policy = Policy.load(policy_file) if policy_file else Policy.default()
+    request = RouteRequest.of(_messages(prompt, messages), max_tokens=max_tokens, user=user)
+    quota = policy.quota
+    context = RouteContext(
+        policy=policy,
+        device=DeviceState(edge_available=not no_device),
+        link=LinkState(reachable=not no_cloud),
+        quota=QuotaView(quota.capacity, quota.capacity, quota.refill_per_s),
+        count_tokens=_counter(model) if model else None,
+        speculation=SpeculationFacts(),
+    )
+    decision = decide(request, context)
+    click.echo(decision.to_json().decode() if as_json else describe(decision, policy))
+
+
+def describe(decision: Decision, policy: Policy) -> str:
+    """The decision as aligned lines for a person."""
+    bands = policy.complexity
+    counted = "" if decision.provenance.tokens == "exact" else " (estimated: bytes / 3.6; --model counts them)"
+    lines = [
+        ("route", decision.route),
+        ("reason", decision.reason),
+        ("rule", decision.rule),
+        ("why", decision.why),
+        ("privacy", decision.scores.privacy + _findings(decision)),
+        ("complexity", f"{_bar(decision.scores.complexity)} {decision.scores.complexity:.2f}{_parts(decision.parts)}"),
+        ("bands", f"edge < {bands.cascade_from:g} <= cascade < {bands.hard_from:g} <= cloud"),
+        ("tokens", f"{decision.prompt_tokens} in the prompt{counted}"),
+    ]
+    if decision.plan is not None and decision.route in ("cloud", "speculative"):
+        lines.append(("drafting", f"{decision.plan.mode}: {decision.plan.why}"))
+    lines.append(("policy", decision.provenance.policy_hash))
+    return "\n".join(f"{name:<11}{value}" for name, value in lines)
+
+
+def _findings(decision: Decision) -> str:
+    found = [f"{count} {kind}" for kind, count in decision.assessment.findings.items()]
+    return f" ({', '.join(found)})" if found else ""
+
+
+def _parts(parts: Parts) -> str:
+    shares = sorted(((share, name) for name, share in msgspec.structs.asdict(parts).items() if share >= 0.005), reverse=True)
+    return f" ({', '.join(f'{name} {share:.2f}' for share, name in shares)})" if shares else ""
+
+
+def _bar(score: float) -> str:
+    full = round(score * BAR)
+    return "#" * full + "." * (BAR - full)
+
+
+def _messages(prompt: str | None, file: str | None) -> Any:
+    if (prompt is None) == (file is None):
+        raise click.UsageError("give either a PROMPT or --messages FILE")
+    if file is None:
+        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if prompt == "-" else prompt
+    try:
+        found = msgspec.json.decode(Path(file).read_bytes())
+    except OSError as error:
+        raise NotFound(f"{file}: {error.strerror}", hint="name a JSON file") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidRequest(f"{file} is no JSON: {error}", param="messages") from None
+    return found.get("messages") if isinstance(found, dict) else found
+
+
+def _counter(model: str) -> TokenCounter:
+    from ...shared_protocol.model import load_model
+
+    loaded = load_model(model)
+    return lambda request: len(loaded.render_chat(request.to_openai()))

@@ -1,0 +1,103 @@
+"""`hybrid route` explains one prompt: the same decision as serving would make, nothing sent, exit code 0 also for a refusal."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hybrid.apps.cli.route import route
+from hybrid.router.decide import decide
+from hybrid.router.plan import SpeculationFacts
+from hybrid.router.policy import Policy
+from hybrid.router.quota import QuotaView
+from hybrid.router.request import RouteContext, RouteRequest
+from hybrid.shared_protocol.errors import ConfigError, InvalidRequest, NotFound
+from hybrid.shared_protocol.runtime import LinkState
+
+HARD = "Design and implement a lock-free queue in Rust, prove that it is linearizable, and analyse its complexity step by step."
+
+
+def run(*arguments: str, **options: object) -> Result:
+    return CliRunner().invoke(route, arguments, **options)  # type: ignore[arg-type]
+
+
+def printed(*arguments: str, **options: object) -> dict:
+    result = run(*arguments, "--json", **options)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_it_prints_one_json_object() -> None:
+    found = printed("What is the capital of France?")
+    assert list(found) == ["route", "reason", "rule", "scores", "expected", "provenance"]
+    assert (found["route"], found["reason"], found["rule"]) == ("edge", "simple", "complexity.cascade_from")
+    assert found["provenance"] == {"policy_hash": Policy.default().hash, "tokens": "estimated", "calibration_id": None}
+
+
+@pytest.mark.parametrize("prompt", ["Hello", HARD, "mail bob@example.com", "AKIAIOSFODNN7EXAMPLE"])
+def test_the_dry_run_decides_as_serving_does(prompt: str) -> None:
+    limits = Policy.default().quota
+    context = RouteContext(
+        link=LinkState(reachable=True),
+        quota=QuotaView(limits.capacity, limits.capacity, limits.refill_per_s),
+        speculation=SpeculationFacts(),
+    )
+    assert printed(prompt) == json.loads(decide(RouteRequest.of(prompt), context).to_json())
+
+
+def test_a_person_reads_aligned_lines() -> None:
+    result = run(HARD)
+    lines = dict(line.split(maxsplit=1) for line in result.output.splitlines())
+    assert result.exit_code == 0
+    assert list(lines) == ["route", "reason", "rule", "why", "privacy", "complexity", "bands", "tokens", "drafting", "policy"]
+    assert lines["route"] == "cloud" and lines["reason"] == "hard"
+    assert lines["complexity"].startswith("################.... 0.8") and "reasoning" in lines["complexity"]
+    assert "estimated" in lines["tokens"]
+
+
+def test_a_refusal_is_an_explanation() -> None:
+    result = run("What does AKIAIOSFODNN7EXAMPLE open?")
+    assert result.exit_code == 0
+    assert "refuse" in result.output and "blocked" in result.output and "1 secret" in result.output
+    assert "AKIA" not in result.output
+
+
+def test_the_prompt_comes_from_standard_input_or_a_file_of_messages(tmp_path: Path) -> None:
+    assert printed("-", input="mail bob@example.com")["reason"] == "private"
+    file = tmp_path / "conversation.json"
+    messages = [{"role": "user", "content": HARD}, {"role": "assistant", "content": "..."}, {"role": "user", "content": "continue"}]
+    for body in (messages, {"messages": messages, "model": "x"}):
+        file.write_text(json.dumps(body))
+        assert printed("--messages", str(file))["reason"] == "hard"
+
+
+def test_a_policy_file_and_missing_sides_change_the_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text('[speculation]\nmode = "always"\ndraft_below = 1.0')
+    assert printed(HARD, "--policy", str(file))["reason"] == "drafted"
+    monkeypatch.setenv("HYBRID_POLICY", str(file))
+    assert printed(HARD)["reason"] == "drafted"
+    assert printed(HARD, "--no-cloud")["reason"] == "cloud_unreachable"
+    assert printed("Hello", "--no-device")["reason"] == "edge_unavailable"
+
+
+def test_a_request_beyond_the_whole_quota_shows_it(tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text("[quota]\ncapacity = 100")
+    assert printed(HARD, "--policy", str(file), "--max-tokens", "200", "--user", "ann")["reason"] == "quota_degraded"
+
+
+@pytest.mark.parametrize("arguments", [[], ["hi", "--messages", "x.json"], ["hi", "--max-tokens", "0"], ["hi", "--what"]])
+def test_wrong_usage_is_said(arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2 and "Error" in result.output
+
+
+def test_bad_input_is_a_typed_error(tmp_path: Path) -> None:
+    assert isinstance(run("-", input=b"\xff").exception, InvalidRequest)
+    assert isinstance(run("hi", "--user", "").exception, InvalidRequest)
+    for text in ("{", "{}", "3", "[]", '[{"role": "user", "content": 3}]', "[" * 100_000):
+        (tmp_path / "bad.json").write_text(text)
+        assert isinstance(run("--messages", str(tmp_path / "bad.json")).exception, InvalidRequest)
+    assert isinstance(run("hi", "--policy", str(tmp_path / "none.toml")).exception, ConfigError)
+    assert isinstance(run("--messages", str(tmp_path / "none.json")).exception, NotFound)

@@ -1,0 +1,213 @@
+"""What is private stays: over the whole conversation, whatever fails, and by a type that nobody else can make."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hybrid.router import privacy
+from hybrid.router.policy import Policy
+from hybrid.router.privacy import LocalOnly, Shareable, assess, classify, clear, require_shareable
+from hybrid.router.request import RouteRequest
+from hybrid.router.verdict import VERDICTS, strictest
+from hybrid.shared_protocol.errors import NotShareable
+from hybrid.shared_protocol.sampling import SamplingParams
+
+POLICY = Policy.default()
+MAIL = "bob@example.com"
+
+
+def test_verdicts_only_ever_get_stricter() -> None:
+    assert VERDICTS == ("public", "redact", "local_only", "block")
+    assert strictest([]) == "public"
+    for i, one in enumerate(VERDICTS):
+        for j, other in enumerate(VERDICTS):
+            assert strictest([one, other]) == VERDICTS[max(i, j)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (MAIL, "email"),
+        ("+49 30 1234567", "phone"),
+        ("4111 1111 1111 1111", "card"),
+        ("DE89370400440532013000", "iban"),
+        ("10.1.2.3", "ip"),
+        ("AKIAIOSFODNN7EXAMPLE", "secret"),
+        ("the diagnosis", "topic"),
+    ],
+)
+def test_each_kind_has_the_verdict_of_its_key_in_the_policy(text: str, kind: str) -> None:
+    assert classify(text, POLICY).verdict == ("block" if kind == "secret" else "local_only")
+    assert kind in classify(text, POLICY).findings
+    loose = Policy.parse("[privacy]\n" + "\n".join(f'{k} = "public"' for k in ("email", "phone", "card", "iban", "ip", "secret", "topic")))
+    assert classify(text, loose).verdict == "public"
+    strict = Policy.parse(f'[privacy]\n{kind} = "block"')
+    assert classify(text, strict).verdict == "block"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        RouteRequest.of(
+            [{"role": "user", "content": MAIL}, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "continue"}]
+        ),
+        RouteRequest.of([{"role": "system", "content": MAIL}, {"role": "user", "content": "hi"}]),
+        RouteRequest.of([{"role": "user", "content": "hi"}, {"role": "tool", "content": MAIL, "tool_call_id": "1"}]),
+        RouteRequest.of([{"role": "user", "content": "hi", "name": MAIL}]),
+        RouteRequest.of([{"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": MAIL}]}]),
+        RouteRequest.of(
+            [{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": f'{{"to":"\\n{MAIL}"}}'}}]}]
+        ),
+        RouteRequest.of("hi", tools=[{"description": MAIL}]),
+        RouteRequest.of("hi", sampling=SamplingParams(stop=(MAIL,))),
+        RouteRequest.of([{"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "what is this?"}]}]),
+    ],
+)
+def test_one_private_place_makes_the_whole_conversation_private(request_: RouteRequest) -> None:
+    assert isinstance(clear(request_, POLICY), LocalOnly)
+
+
+@pytest.mark.parametrize("floor", VERDICTS)
+def test_a_conversation_is_never_less_private_than_it_was(floor: str) -> None:
+    request = RouteRequest.of("continue")
+    assert assess(request, POLICY, floor).verdict == floor  # type: ignore[arg-type]
+    assert isinstance(clear(request, POLICY, floor), Shareable if floor == "public" else LocalOnly)  # type: ignore[arg-type]
+
+
+def test_a_detector_that_crashes_makes_the_text_private(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(scan: object) -> int:
+        raise RuntimeError(MAIL)
+
+    monkeypatch.setitem(privacy.DETECTORS, "iban", crash)
+    found = classify("hello", POLICY)
+    assert (found.verdict, dict(found.findings)) == ("local_only", {"unreadable": 1})
+    assert classify("hello", Policy.parse('[privacy]\nunreadable = "block"')).verdict == "block"
+
+
+def test_a_conversation_too_long_to_search_is_private() -> None:
+    policy = Policy.parse("[privacy]\nmax_characters = 1000")
+    assert assess(RouteRequest.of("a" * 1000), policy).verdict == "public"
+    assert assess(RouteRequest.of("a" * 1001), policy).verdict == "local_only"
+    turns = [{"role": "user", "content": "a" * 400} for _ in range(3)]
+    assert assess(RouteRequest.of(turns), policy).verdict == "local_only"
+
+
+@pytest.mark.parametrize(
+    "atom",
+    [
+        "4111111111111112 ",
+        "DE89370400440532013001 ",
+        "1 ",
+        "1.",
+        "@a.",
+        ":1",
+        "password=",
+        "eyJa.",
+        "(0",
+        "call 12",
+        "a-b_",
+        "\u0301",
+        "１",
+    ],
+)
+def test_two_hundred_kilobytes_of_anything_are_judged(atom: str) -> None:
+    """Linear work: every pattern has bounded repeats, and what is validated is counted. A quadratic one would outlast the suite's limit."""
+    text = (atom * (200_000 // len(atom) + 1))[:200_000]
+    found = classify(text, POLICY)
+    if atom.startswith(("4111", "DE89")):  # more candidates than are validated
+        assert found.findings["unreadable"] == 1
+    assert classify(f"{text} {MAIL}", POLICY).verdict == "local_only"  # the end is searched too
+
+
+# ---- the type --------------------------------------------------------------------------------------------------
+
+
+def shareable() -> Shareable[RouteRequest]:
+    cleared = clear(RouteRequest.of("hello"), POLICY)
+    assert isinstance(cleared, Shareable)
+    return cleared
+
+
+def test_what_is_cleared_can_be_read_and_copied() -> None:
+    one = shareable()
+    assert one.value == RouteRequest.of("hello")
+    require_shareable(one)
+    assert copy.copy(one) is one and copy.deepcopy([one])[0] is one
+    assert repr(one) == "Shareable(...)"
+
+
+def test_nobody_else_can_make_one() -> None:
+    request = RouteRequest.of(MAIL)
+    for forged_mint in (None, object(), privacy._Mint()):
+        with pytest.raises(NotShareable):
+            Shareable(request, mint=forged_mint)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        Shareable(request)  # type: ignore[call-arg]
+    husk = object.__new__(Shareable)
+    with pytest.raises(NotShareable):
+        _ = husk.value
+    with pytest.raises(NotShareable):
+        require_shareable(husk)
+    with pytest.raises(AttributeError):
+        husk.value = request
+    with pytest.raises(NotShareable):
+        type("Mine", (Shareable,), {})
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickling_makes_none(protocol: int) -> None:
+    with pytest.raises(NotShareable):
+        pickle.dumps(shareable(), protocol)
+    husk = pickle.loads(b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00chybrid.router.privacy\nShareable\n)\x81.")
+    with pytest.raises(NotShareable):
+        require_shareable(husk)
+
+
+@pytest.mark.parametrize("value", [None, "hello", RouteRequest.of("hello"), clear(RouteRequest.of(MAIL), POLICY)])
+def test_a_client_refuses_what_was_not_cleared_at_run_time(value: object) -> None:
+    with pytest.raises(NotShareable) as caught:
+        require_shareable(value)
+    assert MAIL not in str(caught.value)
+
+
+def test_a_local_only_shows_no_text() -> None:
+    cleared = clear(RouteRequest.of(MAIL), POLICY)
+    assert isinstance(cleared, LocalOnly)
+    assert MAIL not in repr(cleared) + repr(cleared.assessment)
+
+
+SNIPPET = """
+from hybrid.router.policy import Policy
+from hybrid.router.privacy import LocalOnly, Shareable, clear
+from hybrid.router.request import RouteRequest
+
+def send(request: Shareable[RouteRequest]) -> None: ...
+
+request = RouteRequest.of("hello")
+cleared = clear(request, Policy.default())
+if isinstance(cleared, Shareable):
+    send(cleared)
+else:
+    send(cleared)
+send(request)
+send(Shareable(request))
+"""
+
+
+def test_a_type_checker_refuses_what_was_not_cleared(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    root = Path(__file__).resolve().parents[2]
+    (tmp_path / "hybrid").symlink_to(root)
+    (tmp_path / "snippet.py").write_text(SNIPPET)
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", f"--cache-dir={root / '.mypy_cache' / 'snippet'}"]
+    environment = {**os.environ, "MYPYPATH": str(tmp_path)}
+    done = subprocess.run([*command, "snippet.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert [int(line.split(":")[1]) for line in lines] == [13, 14, 15], done.stdout + done.stderr
+    assert 'incompatible type "LocalOnly[RouteRequest]"' in lines[0]
+    assert 'incompatible type "RouteRequest"' in lines[1]
+    assert 'Missing named argument "mint"' in lines[2]
