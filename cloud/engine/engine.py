@@ -52,6 +52,7 @@ class Engine:
         self.vocab_size = vocab_size or executor.vocab_size
         self.max_model_len = min(max_model_len, (executor.num_blocks - 1) * executor.block_size)
         self.healthy = True
+        self._closed = False
         self._eos_ids = frozenset(eos_ids)
         self._cache_scope = cache_scope
         self._scheduler = Scheduler(pool, PrefixCache(pool, executor.block_size), executor.block_size, limits)
@@ -67,8 +68,8 @@ class Engine:
 
     def add(self, message: Add) -> None:
         """Queue a request. Raises InvalidRequest, ContextOverflow when it can never fit, Unavailable when the engine has failed."""
-        if not self.healthy:
-            raise Unavailable("the engine has failed and takes no more requests")
+        if self._closed or not self.healthy:
+            raise Unavailable("the engine is closed" if self._closed else "the engine has failed and takes no more requests")
         if message.request_id in self._requests:
             raise InvalidRequest(f"a request with the id {message.request_id!r} is running", param="request_id")
         if not message.prompt_ids or not self._known(message.prompt_ids):
@@ -160,7 +161,7 @@ class Engine:
         """Abort what is left and free the executor."""
         for request_id in list(self._requests):
             self.abort(request_id)
-        self.healthy = False
+        self._closed = True
         self.executor.close()
 
     def _step(self, outputs: list[StepOutput]) -> None:

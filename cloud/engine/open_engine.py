@@ -35,10 +35,13 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     if unknown:
         raise TypeError(f"unknown option {min(unknown)!r}; known: {', '.join(EngineOptions.__annotations__)}")
     context, block_size = model.architecture.context_length, options.get("block_size", 16)
-    limit = options.get("max_model_len") or context
+    limit, blocks = options.get("max_model_len"), options.get("kv_blocks")
+    limit = context if limit is None else limit
     if not 1 <= limit <= context:
         raise ConfigError(f"max_model_len must be from 1 to the model's {context}, found {limit}", param="max_model_len")
-    blocks = options.get("kv_blocks") or default_blocks(model.architecture, limit, block_size)
+    if block_size < 1:
+        raise ConfigError(f"block_size must be at least 1, found {block_size}", param="block_size")
+    blocks = default_blocks(model.architecture, limit, block_size) if blocks is None else blocks
     limits = {
         "max_num_batched_tokens": options.get("max_num_batched_tokens", 512),
         "max_num_seqs": options.get("max_num_seqs", 64),
