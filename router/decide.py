@@ -88,7 +88,7 @@ class _Facts:
     complexity: float
     prompt_tokens: int
     counted: bool
-    output_tokens: int  # asked for, or assumed
+    output_tokens: int  # asked for, or assumed; of all n answers
     edge_out: _Out | None
     edge_weak: _Out | None  # the device can answer, but the policy would rather spare it
     cloud_out: _Out | None
@@ -104,7 +104,7 @@ def _gather(request: RouteRequest, context: RouteContext) -> _Facts:
         complexity=parts.score,
         prompt_tokens=tokens,
         counted=counted,
-        output_tokens=request.max_tokens or context.policy.quota.assumed_output,
+        output_tokens=(request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n,
         edge_out=_edge_out(needed, context),
         edge_weak=_edge_weak(tokens, context),
         cloud_out=_cloud_out(needed, context),

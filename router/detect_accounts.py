@@ -44,10 +44,9 @@ _CARD = re.compile(
     r"|62\d{14,17}"  # UnionPay
     r"|(?:0604|50(?:18|20|38)|5[6-8]\d\d|5893|6304|6390|6759|676[1-3])\d{8,15}"  # Maestro
 )
-_CARD_SHAPES = ((4, 4, 4, 4, 3), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 1))
+_CARD_SHAPES = ([4, 4, 4, 4, 3], [4, 4, 4, 4], [4, 6, 5], [4, 6, 4], [4, 4, 4, 1])
 _CARD_CONTEXT = re.compile(r"(?i)\b(?:cards?|visa|mastercard|amex|maestro|credit|debit)\b")
 _FRACTION = re.compile(r"\d+\.\d+")
-_TABLE = 12  # more groups in a row than this are a table, not a card
 
 
 def count_cards(scan: Scan) -> int:
@@ -72,12 +71,11 @@ def _card_candidates(chain: str) -> Iterator[str]:
         yield from (group for group in groups if 12 <= len(group) <= 19)
     if 12 <= len(groups) <= 19 and all(len(group) == 1 for group in groups):
         yield "".join(groups)
-    elif len(groups) <= _TABLE:
-        for at in range(len(groups)):
-            for shape in _CARD_SHAPES:
-                window = groups[at : at + len(shape)]
-                if tuple(map(len, window)) == shape:
-                    yield "".join(window)
+        return
+    lengths = [len(group) for group in groups]
+    for at, length in enumerate(lengths):
+        if length == 4:  # as all shapes begin
+            yield from ("".join(groups[at : at + len(shape)]) for shape in _CARD_SHAPES if lengths[at : at + len(shape)] == shape)
 
 
 _IBAN = re.compile(r"[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}")

@@ -63,13 +63,15 @@ class Message:
 
 
 def text_of(value: object, param: str) -> str:
+    """A string that can be sent; InvalidRequest names `param` and never holds the text, not even in its context."""
     if not isinstance(value, str):
         raise InvalidRequest(f"{param} must be a string, found {type(value).__name__}", param=param)
     try:
         value.encode("utf-8")
+        return str(value)
     except UnicodeEncodeError as error:
-        raise InvalidRequest(f"{param} is no valid Unicode: half a surrogate pair at character {error.start}", param=param) from None
-    return str(value)
+        at = error.start
+    raise InvalidRequest(f"{param} is no valid Unicode: half a surrogate pair at character {at}", param=param)
 
 
 def _optional(value: object, param: str) -> str | None:

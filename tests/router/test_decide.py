@@ -18,6 +18,7 @@ from hybrid.router.quota import QuotaView
 from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.errors import InvalidRequest
 from hybrid.shared_protocol.runtime import DeviceState, LinkState
+from hybrid.shared_protocol.sampling import SamplingParams
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ DRAFTING = Policy.parse('[speculation]\nmode = "always"')
 
 # One prompt for each way through the router, with the default policy and drafting switched on.
 SIMPLE = "What is the capital of France?"
-UNCERTAIN = "Write a Python function that reverses a string."
+UNCERTAIN = "Explain why the sky is blue and compare it with a sunset."
 DRAFTED = "Prove that the square root of two is irrational, step by step, and explain why each step is needed."
 HARD = "Design and implement a lock-free queue in Rust, prove that it is linearizable, and analyse its complexity step by step."
 PRIVATE = "Write a friendly reply to anna.smith@example.com: I will be ten minutes late."
@@ -161,6 +162,8 @@ def test_prompt_and_answer_are_reserved_together() -> None:
     assert run(RouteRequest.of(HARD, max_tokens=70), quota=QuotaView(100, 100), **counted).cloud_tokens == 100
     assert run(RouteRequest.of(HARD, max_tokens=71), quota=QuotaView(100, 100), **counted).reason == "quota_degraded"
     assumed = DRAFTING.quota.assumed_output
+    two = RouteRequest.of(HARD, sampling=SamplingParams(max_tokens=70, n=2))
+    assert run(two, **counted).cloud_tokens == 30 + 2 * 70
     assert run(HARD, **counted).cloud_tokens == 30 + assumed
 
 
@@ -223,7 +226,7 @@ def test_no_log_error_repr_or_json_holds_private_text(caplog: pytest.LogCaptureF
         ):
             with pytest.raises(InvalidRequest) as caught:
                 RouteRequest.of(bad)
-            shown += f"{caught.value} {caught.value!r} {caught.value.hint} {caught.value.__cause__}"
+            shown += f"{caught.value} {caught.value!r} {caught.value.hint} {caught.value.__cause__!r} {caught.value.__context__!r}"
     for secret in secrets:
         assert secret not in shown + caplog.text
 

@@ -45,6 +45,7 @@ IBAN_GB = with_mod97("GB", "WEST12345698765432")
         CARD[:8] + "\u200b" + CARD[8:],  # an invisible space
         CARD.translate({ord("0") + i: 0x0660 + i for i in range(10)}),  # Arabic digits
         f"1. {CARD}\n2. {AMEX}",
+        "1234 " * 12 + " ".join(CARD[i : i + 4] for i in range(0, 16, 4)),
     ],
 )
 def test_a_card_is_found_however_it_is_written(text: str) -> None:
