@@ -65,7 +65,7 @@ class Stale(msgspec.Struct, frozen=True, tag="stale"):
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """A protocol error of the device. Only `round_conflict` and `round_order` and `prefix_hash` exist today."""
+    """A protocol error of the device; the round was not taken. `code`: round_order, round_conflict, base_len, prefix_hash or token_id."""
 
     round: int
     code: str
