@@ -136,6 +136,12 @@ class ChecksumMismatch(ModelFileError):
     code = "checksum_mismatch"
 
 
+class NotEnoughSpace(HybridError):
+    """The disk cannot take what is to be written; nothing was kept."""
+
+    status, code = 507, "not_enough_space"
+
+
 class ProtocolError(HybridError):
     """A frame that the other side should never have sent. `code` is the one that travels in an `Error` frame."""
 

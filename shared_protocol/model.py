@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,8 @@ from typing import Any
 from .architecture import Architecture, architecture_of
 from .errors import ModelFileError, TemplateError
 from .gguf import GgufFile, Tensor, read_gguf
-from .model_card import ModelCard, card_of, sha256_of
+from .model_card import ModelCard, card_of
+from .store import Store
 from .template import Rendered, render
 from .tokenizer import Tokenizer, tokenizer_of
 
@@ -70,11 +72,18 @@ def _joined_parts(content: object) -> object:
     return "\n".join(str(text) for text in texts)
 
 
-def load_model(name_or_path: str | Path) -> Model:
-    """Load a GGUF file. Raises ModelNotFound or ModelFileError."""
-    path = Path(name_or_path)
+def load_model(name_or_path: str | Path, store: Store | None = None) -> Model:
+    """Load a model of the store by its name, or any GGUF file by its path (a Path, or a string with a separator or ending in .gguf).
+
+    A stored file must be the one that was pulled. Raises ModelNotFound, ModelFileError, ChecksumMismatch.
+    """
+    store = store or Store()
+    if isinstance(name_or_path, str) and not name_or_path.endswith(".gguf") and os.sep not in name_or_path:
+        stored = store.checked(name_or_path)
+        return model_of(read_gguf(stored.path), name=name_or_path, file_hash=stored.card.file_hash, licence=stored.card.licence)
+    path = Path(name_or_path).expanduser()
     gguf = read_gguf(path)
-    return model_of(gguf, name=path.stem, file_hash=sha256_of(path))
+    return model_of(gguf, name=path.stem, file_hash=store.hash_of(path))
 
 
 def model_of(gguf: GgufFile, *, name: str, file_hash: str, licence: str | None = None) -> Model:

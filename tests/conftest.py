@@ -6,18 +6,26 @@ import os
 from pathlib import Path
 
 import pytest
+from hybrid.shared_protocol.catalogue import load_catalogue
 from hybrid.shared_protocol.model import Model, load_model
+from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.gguf_writer import write_tiny_llama
 
-SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SMOLLM2 = "smollm2-135m"
 
 
 @pytest.fixture(scope="session")
 def smollm2_path() -> Path:
-    """SmolLM2-135M-Instruct: HYBRID_TEST_MODEL, or in the folder HYBRID_TEST_MODELS."""
+    """SmolLM2-135M-Instruct: HYBRID_TEST_MODEL, or in the folder HYBRID_TEST_MODELS, or in the store, pulled into it when missing."""
     if path := os.environ.get("HYBRID_TEST_MODEL"):
         return Path(path)
-    return Path(os.environ["HYBRID_TEST_MODELS"]) / SMOLLM2_FILE
+    there = Path(os.environ.get("HYBRID_TEST_MODELS", "/nonexistent")) / load_catalogue()[SMOLLM2].file
+    if there.exists():
+        return there
+    store = Store()
+    pull(SMOLLM2, store, progress=lambda what, done, total: None)
+    return store.path(SMOLLM2)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,56 @@
+"""What all commands share: one JSON object on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Columns as wide as their widest cell."""
+    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    for row in cells:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+class Progress:
+    """Shows a long piece of work on stderr: one line that is rewritten on a terminal, one line per stage elsewhere."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, stream: Any = None) -> None:
+        self._clock = clock
+        self._stream = sys.stderr if stream is None else stream
+        self._terminal = bool(self._stream.isatty())
+        self._stage = ""
+        self._next = 0.0
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        new = what != self._stage
+        self._stage = what
+        if not self._terminal:
+            if new:
+                click.echo(what, file=self._stream)
+            return
+        if new or self._clock() >= self._next:
+            self._next = self._clock() + 0.1
+            amount = f"  {megabytes(done)}" + (f" of {megabytes(total)}" if total else "") if done else ""
+            click.echo(f"\r\x1b[K{what}{amount}", file=self._stream, nl=False)
+
+    def close(self) -> None:
+        if self._terminal and self._stage:
+            click.echo("\r\x1b[K", file=self._stream, nl=False)

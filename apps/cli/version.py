@@ -1,0 +1,30 @@
+"""`hybrid version`: what answers that are equal bit for bit must have in common."""
+
+from __future__ import annotations
+
+import platform
+
+import click
+
+from ... import __version__
+from .output import json_option, print_json
+
+
+@click.command()
+@json_option
+def version(as_json: bool) -> None:
+    """Print version and kernel id."""
+    from ...npu_backends.cpu.library import describe  # loads NumPy, which --help does without
+
+    native = describe()
+    facts = {
+        "version": __version__,
+        "kernel_id": native.kernel_id,
+        "isa": native.isa,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(f"hybrid {__version__}, kernels {native.kernel_id or 'not there, the NumPy reference serves'}, Python {facts['python']}")

@@ -1,0 +1,130 @@
+"""The store: what is there is whole, is the file that was pulled, and is found by nothing but its name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hybrid.shared_protocol.errors import ChecksumMismatch, InvalidRequest, ModelFileError, ModelNotFound
+from hybrid.shared_protocol.model import load_model
+from hybrid.shared_protocol.model_card import sha256_of
+from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path, tiny_llama_path: Path) -> Store:
+    """A store with the model `tiny`."""
+    store = Store(tmp_path / "home")
+    pull(f"file:{tiny_llama_path}", store)
+    return store
+
+
+def test_a_stored_model_loads_by_its_name(store: Store, tiny_llama_path: Path) -> None:
+    model = load_model("tiny", store)
+    assert model.card == store.show("tiny").card
+    assert model.card.file_hash == sha256_of(tiny_llama_path)
+    assert model.path == store.path("tiny")
+
+
+def test_a_name_that_is_not_there_says_how_to_get_it(store: Store) -> None:
+    with pytest.raises(ModelNotFound, match=r"there: tiny.*hybrid pull smollm2-135m") as caught:
+        load_model("smollm2-135m", store)
+    assert (caught.value.status, caught.value.exit_code) == (404, 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "", "../tiny", "a/b", "/etc/passwd", ".hidden", "a\\b", "x" * 65, "a\n", "tiny.", "nul\0", "-r"]
+)
+def test_no_name_leaves_the_store(store: Store, name: str) -> None:
+    for use in (store.show, store.remove, store.has, store.verify):
+        with pytest.raises(InvalidRequest):
+            use(name)
+    assert store.has("tiny")
+
+
+def test_removing_leaves_nothing_but_the_other_models(store: Store, tiny_llama_path: Path) -> None:
+    pull(f"file:{tiny_llama_path}", store, name="other")
+    store.remove("tiny")
+    assert [model.card.name for model in store.list()] == ["other"]
+    assert not list((store.root / "partial").iterdir())
+    with pytest.raises(ModelNotFound):
+        store.remove("tiny")
+
+
+def test_a_file_that_changed_after_the_pull_is_refused_with_both_hashes(store: Store) -> None:
+    path, pulled = store.path("tiny"), store.show("tiny").card.file_hash
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(ChecksumMismatch, match=pulled) as caught:
+        load_model("tiny", store)
+    assert sha256_of(path) in str(caught.value)
+
+
+def test_a_change_that_hides_its_time_is_found_by_hashing_again(store: Store) -> None:
+    path = store.path("tiny")
+    before = path.stat()
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    load_model("tiny", store)
+    with pytest.raises(ChecksumMismatch):
+        store.verify("tiny")
+
+
+def test_a_restored_backup_of_the_same_content_is_accepted_and_noted(store: Store) -> None:
+    path, before = store.path("tiny"), store.show("tiny").state
+    copy = path.with_suffix(".copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+    load_model("tiny", store)
+    assert store.show("tiny").state != before
+    assert store.show("tiny").card == load_model("tiny", store).card
+
+
+def test_what_is_no_model_is_named_and_can_be_removed(store: Store) -> None:
+    for name, content in {"torn": b"{", "escaping": b""}.items():
+        folder = store.root / "models" / name
+        folder.mkdir()
+        (folder / "record.json").write_bytes(content)
+    record = (store.root / "models" / "tiny" / "record.json").read_text()
+    (store.root / "models" / "escaping" / "record.json").write_text(record.replace("tiny.gguf", "../tiny/tiny.gguf"))
+    store.path("tiny").unlink()
+    assert set(store.broken()) == {"torn", "escaping", "tiny"}
+    assert store.list() == []
+    with pytest.raises(ModelFileError, match="hybrid rm torn"):
+        store.show("torn")
+    store.remove("torn")
+    assert "torn" not in store.broken()
+
+
+def test_the_root_is_hybrid_home_or_below_the_users_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HYBRID_HOME", str(tmp_path))
+    assert Store().root == tmp_path
+    monkeypatch.delenv("HYBRID_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    assert Store().root == tmp_path / "me/.local/share/hybrid"
+
+
+def test_the_hash_of_a_large_outside_file_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
+    store, path = Store(tmp_path / "home"), tmp_path / "large.gguf"
+    path.write_bytes(bytes(16 << 20))
+    first = store.hash_of(path)
+    assert first == sha256_of(path)
+    cache = store.root / "hashes.json"
+    cache.write_text(cache.read_text().replace(first, "0" * 64))
+    assert store.hash_of(path) == "0" * 64  # it came from the cache
+    path.write_bytes(bytes(17 << 20))
+    assert store.hash_of(path) == sha256_of(path)
+    cache.write_text("{")
+    assert store.hash_of(path) == sha256_of(path)
+
+
+def test_a_path_loads_without_a_store(tiny_llama_path: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path / "absent")
+    assert load_model(str(tiny_llama_path), store).card.name == "tiny"
+    assert load_model(tiny_llama_path, store).card == load_model(str(tiny_llama_path), store).card
+    assert not store.root.exists()
