@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 
 from ...shared_protocol import frames
 from ...shared_protocol.errors import FingerprintMismatch, HybridError, InvalidRequest, ModelNotFound, ProtocolError
@@ -26,7 +26,10 @@ MAX_MESSAGE = 500  # characters of an error
 
 
 class SpeculateService:
-    """What all connections share. `secret` signs tickets; `monotonic` times leases and limits, `wall` dates tickets."""
+    """What all connections share. `secret` signs tickets; `monotonic` times leases and limits, `wall` dates tickets.
+
+    `admit` is entered while a session is open: a server that drains refuses there, and waits for those inside.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class SpeculateService:
         secret: bytes,
         limits: SpeculateLimits | None = None,
         model_id: str | None = None,
+        admit: Callable[[], AbstractContextManager[None]] = nullcontext,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
@@ -43,6 +47,7 @@ class SpeculateService:
         self.secret = secret
         self.limits = limits or SpeculateLimits()
         self.model_id = model_id or frontend.model.card.name
+        self.admit = admit
         self.monotonic = monotonic
         self.wall = wall
         self.random_bytes = random_bytes
@@ -137,7 +142,7 @@ class SpeculateHandler:
                 return []
             self._end()
             session = SpeculateSession(opening, service.frontend.model.tokenizer, service.secret)
-            self._live = live = LiveSession(session, add, service.frontend.client, self._meter, service.monotonic)
+            self._live = live = LiveSession(session, add, service.frontend.client, self._meter, service.monotonic, service.admit)
             return _some(await live.opened(service.wall))
 
     async def _admit(self, frame: frames.Open) -> tuple[Add, Opening]:

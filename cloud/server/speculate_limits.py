@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...router.quota import Reservation, TokenBucket
@@ -36,10 +38,16 @@ class KeyMeter:
             raise QuotaExceeded("this key sends too many frames", retry_after_s=self._frames.view(now).wait_s(1))
         self._frames.settle(taken, 1, now)
 
-    def take_session(self) -> None:
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Hold one of the sessions that may be open at once."""
         if self.sessions >= self._limits.sessions:
             raise QuotaExceeded(f"this key has {self.sessions} sessions open, the most it may have", hint="close one first")
         self.sessions += 1
+        try:
+            yield
+        finally:
+            self.sessions -= 1
 
     def reserve_drafts(self, count: int, now: float) -> Reservation:
         """Take what would be wasted if all were rejected; settle with what was."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 
 from ...shared_protocol import frames
 from ..engine.client import EngineClient
@@ -13,22 +14,33 @@ from .speculate_session import SpeculateSession, failure
 
 
 class LiveSession:
-    """Counts as one of its key's sessions until the answer is finished or `end` is called. One call waits at a time."""
+    """Holds a place in the server, in its key's quota and in the engine until its answer is finished or `end` is called.
 
-    def __init__(self, session: SpeculateSession, add: Add, client: EngineClient, meter: KeyMeter, monotonic: Callable[[], float]) -> None:
-        """Hand the prompt to the engine. Raises QuotaExceeded, ContextOverflow, Unavailable."""
+    One call waits at a time.
+    """
+
+    def __init__(
+        self,
+        session: SpeculateSession,
+        add: Add,
+        client: EngineClient,
+        meter: KeyMeter,
+        monotonic: Callable[[], float],
+        admit: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        """Hand the prompt to the engine. `admit` gives a place in the server. Raises QuotaExceeded, ContextOverflow, Unavailable."""
         self.session = session
         self._client = client
         self._meter = meter
         self._monotonic = monotonic
-        meter.take_session()
         self._ended = False
-        try:
-            self._outputs = client.add(add)
-        except BaseException:
-            meter.sessions -= 1
-            raise
         self._reading: asyncio.Future[StepOutput] | None = None
+        with ExitStack() as held:
+            held.enter_context(admit())
+            held.enter_context(meter.session())
+            self._outputs = client.add(add)
+            held.callback(client.abort, add.request_id)
+            self._held = held.pop_all()
 
     @property
     def lost(self) -> bool:
@@ -64,8 +76,7 @@ class LiveSession:
         if self._ended:
             return
         self._ended = True
-        self._meter.sessions -= 1
-        self._client.abort(self.session.opening.request_id)
+        self._held.close()
         if self._reading is not None:
             self._reading.cancel()
 

@@ -1,6 +1,8 @@
 """The cloud's side of a drafted answer, frame by frame, over a target that says a given text."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -9,6 +11,7 @@ from hybrid.cloud.engine.frontend import Frontend
 from hybrid.cloud.server.speculate import SpeculateHandler, SpeculateService
 from hybrid.cloud.server.speculate_limits import SpeculateLimits
 from hybrid.shared_protocol import frames
+from hybrid.shared_protocol.errors import Unavailable
 from hybrid.shared_protocol.frames import pack_ids
 from hybrid.shared_protocol.model_card import ModelCard
 from hybrid.shared_protocol.sampling import SamplingParams
@@ -419,6 +422,26 @@ async def test_a_key_has_a_limited_number_of_sessions_and_gets_them_back() -> No
     assert (await third.draft()).finish == "stop"  # a finished answer holds no session
     await started(cloud)
     second.handler.close()
+
+
+async def test_a_session_holds_a_place_in_the_server_until_its_answer_has_ended() -> None:
+    inside = []
+
+    @contextmanager
+    def admit() -> Iterator[None]:
+        if inside:
+            raise Unavailable("the server is shutting down", retry_after_s=5)
+        inside.append(1)
+        yield
+        inside.clear()
+
+    cloud = Cloud(text=b"")
+    cloud.service.admit = admit
+    device = await started(cloud)
+    error = await error_of(await cloud.greeted(), opening())
+    assert (error.code, error.retry_after_s) == ("unavailable", 5)
+    assert (await device.draft()).finish == "stop" and not inside
+    await started(cloud)
 
 
 async def test_frames_are_limited_per_key_and_say_when_to_come_again() -> None:
