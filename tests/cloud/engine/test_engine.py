@@ -4,11 +4,12 @@ import random
 
 import numpy as np
 import pytest
+from hybrid.cloud.engine.engine import Engine
 from hybrid.cloud.engine.messages import Add, StepOutput
 from hybrid.cloud.engine.prefix_cache import Chain
 from hybrid.cloud.engine.request import Request
 from hybrid.shared_protocol.errors import ContextOverflow, EngineFailed, InvalidRequest, Unavailable
-from hybrid.shared_protocol.sampling import SamplingParams
+from hybrid.shared_protocol.sampling import SamplingParams, sample
 from hybrid.tests.cloud.engine.driving import DRAWN, GREEDY, add_of, answers, collect, engine_of, ids_of, prompts_of
 from hybrid.tests.support.hash_executor import EOS, HashExecutor, continuation, logits_after
 from hypothesis import given, settings
@@ -135,6 +136,20 @@ def test_another_salt_shares_no_blocks() -> None:
     for salt, hits in (("a", 0), ("a", 8), ("b", 0), ("", 0)):
         engine.add(add_of("r", PROMPTS[0], cache_salt=salt))
         assert collect(engine)["r"][-1].num_cached == hits
+
+
+def test_the_padding_above_the_vocabulary_is_never_drawn_and_has_no_probability() -> None:
+    engine = Engine(HashExecutor(), eos_ids={EOS}, max_model_len=100, vocab_size=42)
+    params = SamplingParams(temperature=2, max_tokens=60, ignore_eos=True, logprobs=20)
+    engine.add(add_of("r", PROMPTS[0], params))
+    outputs = collect(engine)["r"]
+    ids = ids_of(outputs)
+    for index, output in enumerate(outputs):
+        logits = logits_after((*PROMPTS[0], *ids[:index]))[:42]
+        assert output.new_ids == (sample(logits, params, 1, 9 + index),)
+        assert max(i for i, _ in output.logprobs[0].top) < 42
+    with pytest.raises(InvalidRequest):
+        engine.add(add_of("r", [42]))
 
 
 def test_log_probabilities_are_those_of_the_raw_distribution() -> None:

@@ -20,8 +20,8 @@ TEXTS = [
     "1, 2, 3, 4,",
     "def area(radius):\n",
 ]
-GREEDY = SamplingParams(temperature=0, max_tokens=16, seed=3)
-DRAWN = SamplingParams(temperature=0.8, max_tokens=16, seed=3)
+GREEDY = SamplingParams(temperature=0, max_tokens=12, seed=3)
+DRAWN = SamplingParams(temperature=0.8, max_tokens=12, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +106,16 @@ def test_cold_equals_warm_around_multiples_of_block_chunk_and_batch(tiny, around
         first, again = (engine.generate([prompt], DRAWN)[0] for _ in range(2))
         assert first.token_ids == again.token_ids
         assert (first.num_cached, again.num_cached) == (0, (length - 1) // 16 * 16)
+
+
+def test_the_numpy_reference_keeps_the_same_promise_within_itself(tiny_llama) -> None:
+    params = SamplingParams(temperature=0.8, max_tokens=6, seed=2)
+    with LLM(tiny_llama, backend="reference", kv_blocks=40) as llm:
+        assert llm.engine.executor.kernel_id.startswith("numpy")
+        truth = [plain(llm, text, params) for text in TEXTS]
+        batched = cold(llm)
+        assert ids_of(batched.generate(TEXTS, params)) == ids_of(batched.generate(TEXTS, params)) == truth
+        assert ids_of(cold(llm, max_num_batched_tokens=7).generate(TEXTS, params)) == truth
 
 
 def test_choices_draw_with_children_of_the_seed_and_share_the_prompt(tiny) -> None:
