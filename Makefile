@@ -23,7 +23,7 @@ lint: .venv/.dev
 	MYPYPATH=.typecheck $(BIN)/mypy -p hybrid
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 bench: .venv/.dev
 	$(BIN)/python benchmarks/cpu_decode.py --json
