@@ -82,12 +82,28 @@ class PermissionDenied(HybridError):
     status, code = 403, "permission_denied"
 
 
+class HostNotAllowed(PermissionDenied):
+    """A server on loopback was reached under a foreign name: a web page may have rebound its own name to this machine."""
+
+    code = "host_not_allowed"
+
+
+class OriginNotAllowed(PermissionDenied):
+    """A web page of an origin that is not on the server's list."""
+
+    code = "origin_not_allowed"
+
+
 class NotFound(HybridError):
     status, code, exit_code = 404, "not_found", 3
 
 
 class ModelNotFound(NotFound):
     code = "model_not_found"
+
+
+class MethodNotAllowed(InvalidRequest):
+    status, code = 405, "method_not_allowed"
 
 
 class Conflict(HybridError):
@@ -102,6 +118,10 @@ class FingerprintMismatch(Conflict):
 
 class PayloadTooLarge(InvalidRequest):
     status, code = 413, "payload_too_large"
+
+
+class UnsupportedMediaType(InvalidRequest):
+    status, code = 415, "unsupported_media_type"
 
 
 class QuotaExceeded(HybridError):

@@ -10,7 +10,9 @@ class ByteTokenizer:
 
     vocab_size = 258
     eos_ids = frozenset({EOS})
+    eos_id = EOS
     bos_id = BOS
+    special_texts = ()
     add_bos = False
     fingerprint = "bytes"
 

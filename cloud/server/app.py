@@ -1,0 +1,75 @@
+"""The server as one ASGI application, put together.
+
+Observe      request id, log line, faults
+  Cors       preflight, headers for listed pages
+    Access   Host, Origin, key
+      routes
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import cast
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ... import __version__
+from ..engine.frontend import Frontend
+from . import chat, completions, status, tokens
+from .access import Access
+from .cors import Cors, OriginRule
+from .errors_http import install_handlers
+from .generation import Service
+from .metrics import Metrics
+from .observe import Observe
+from .openapi import describe
+from .settings import ServerSettings
+
+
+class ServerApp:
+    """`app(scope, receive, send)`; `service` holds the admission that a shutdown closes."""
+
+    def __init__(self, service: Service, app: ASGIApp) -> None:
+        self.service = service
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+def create_app(
+    frontend: Frontend,
+    settings: ServerSettings | None = None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    wall: Callable[[], float] = time.time,
+) -> ServerApp:
+    """The OpenAI-compatible server over one front-end. `clock` times requests, `wall` dates answers; both in seconds."""
+    settings = settings or ServerSettings()
+    metrics = Metrics(frontend.client.stats, settings.model_id or frontend.model.card.name)
+    service = Service(frontend, settings, metrics, clock, wall)
+    api = FastAPI(title="Hybrid", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
+    api.state.service = service
+    api.state.settings = settings
+    get, post = ["GET"], ["POST"]
+    for path, route, methods in (
+        ("/v1/models", status.list_models, get),
+        ("/v1/models/{model_id:path}", status.show_model, get),
+        ("/v1/chat/completions", chat.chat_completions, post),
+        ("/v1/completions", completions.completions, post),
+        ("/tokenize", tokens.tokenize, post),
+        ("/detokenize", tokens.detokenize, post),
+        ("/health", status.health, get),
+        ("/ready", status.ready, get),
+        ("/metrics", status.metrics, get),
+        ("/version", status.version, get),
+        ("/internal/state", status.internal_state, get),
+    ):
+        api.add_api_route(path, route, methods=methods, response_model=None)
+    install_handlers(api)
+    describe(api)
+    origins = OriginRule(settings)
+    inner = Access(cast(ASGIApp, api), settings=settings, origins=origins)
+    return ServerApp(service, Observe(Cors(inner, origins=origins), metrics=metrics, clock=clock))

@@ -1,0 +1,159 @@
+"""One answer in the making, the same for streamed and whole: prompts in, chunks of all choices out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from ...shared_protocol.errors import EngineFailed, ModelNotFound, Unavailable
+from ...shared_protocol.openai import PromptTokensDetails, Usage
+from ...shared_protocol.sampling import SamplingParams
+from ..engine.frontend import Chunk, Frontend
+from .admission import Admission
+from .metrics import Metrics
+from .request_info import RequestInfo
+from .settings import ServerSettings
+
+T = TypeVar("T")
+_AHEAD = 64  # chunks that a prompt may be ahead of the reader
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is asked. Choice `i * params.n + j` is child j of prompt i."""
+
+    id: str
+    created: int  # seconds since 1970
+    model: str
+    prompts: tuple[tuple[int, ...], ...]  # token ids
+    params: SamplingParams  # with a seed
+    cache_salt: str
+    arrival: float  # of the request, on the service's clock
+
+    @property
+    def choices(self) -> int:
+        return len(self.prompts) * self.params.n
+
+
+@dataclass(slots=True)
+class Tally:
+    """Tokens of a job so far. A prompt counts once, whatever n is."""
+
+    prompt: int
+    completion: int = 0
+    cached: dict[int, int] = field(default_factory=dict)  # prompt -> tokens from the prefix cache
+
+    @classmethod
+    def of(cls, job: Job) -> Tally:
+        return cls(prompt=sum(map(len, job.prompts)))
+
+    def usage(self) -> Usage:
+        details = PromptTokensDetails(cached_tokens=sum(self.cached.values()))
+        return Usage(self.prompt, self.completion, self.prompt + self.completion, details)
+
+
+class Service:
+    """What the routes share: the front-end, the admission, the counters."""
+
+    def __init__(
+        self, frontend: Frontend, settings: ServerSettings, metrics: Metrics, clock: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
+        self.frontend = frontend
+        self.settings = settings
+        self.metrics = metrics
+        self.clock = clock
+        self.wall = wall
+        self.admission = Admission(settings.max_requests, settings.retry_after_s)
+        self.model_id = settings.model_id or frontend.model.card.name
+        self.started = int(wall())
+
+    def check_model(self, asked: str | None) -> None:
+        """Raise ModelNotFound unless `asked` is the model served here or not named at all."""
+        if asked is not None and asked != self.model_id:
+            raise ModelNotFound(f"the model {asked[:80]!r} is not served here", param="model", hint=f"this server has {self.model_id!r}")
+
+    async def run(self, job: Job, tally: Tally, info: RequestInfo) -> AsyncGenerator[Chunk]:
+        """Yield the chunks of all choices as they come; `tally` counts along.
+
+        Raises Unavailable when there is no place, ContextOverflow, EngineFailed; leaving early aborts whatever still runs.
+        """
+        with self.admission.enter():
+            info.prompt_tokens = tally.prompt
+            self.metrics.count_prompt(tally.prompt)
+            meter = self.metrics.meter(job.arrival)
+            async with aclosing(merge([self._one(job, index) for index in range(len(job.prompts))])) as chunks:
+                async for chunk in chunks:
+                    now = self.clock()
+                    tally.completion += len(chunk.token_ids)
+                    tally.cached[chunk.index // job.params.n] = chunk.num_cached
+                    info.completion_tokens = tally.completion
+                    meter.tokens(chunk.index, len(chunk.token_ids), now)
+                    if chunk.finish_reason is not None:
+                        meter.finish(chunk.finish_reason, now)
+                    if chunk.finish_reason == "error":
+                        raise EngineFailed(chunk.error or "the engine failed on this request")
+                    if chunk.finish_reason == "abort":
+                        raise Unavailable("the server stopped before the answer was complete", retry_after_s=self.settings.retry_after_s)
+                    yield chunk
+
+    async def _one(self, job: Job, prompt: int) -> AsyncGenerator[Chunk]:
+        request_id = job.id if len(job.prompts) == 1 else f"{job.id}-p{prompt}"
+        answer = self.frontend.generate(job.prompts[prompt], job.params, request_id, cache_salt=job.cache_salt)
+        async with aclosing(answer) as chunks:
+            async for chunk in chunks:
+                yield msgspec.structs.replace(chunk, index=prompt * job.params.n + chunk.index) if prompt else chunk
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What a stream leaves in the queue when it ends."""
+
+    error: Exception | None = None
+
+
+async def merge(streams: Sequence[AsyncGenerator[T]]) -> AsyncGenerator[T]:
+    """Yield what any of the streams yields, each in its own order. The first failure ends all; so does leaving early."""
+    if len(streams) == 1:
+        async with aclosing(streams[0]) as only:
+            async for single in only:
+                yield single
+        return
+    items: asyncio.Queue[T | _Ended] = asyncio.Queue(_AHEAD * len(streams))
+
+    async def pump(stream: AsyncGenerator[T]) -> None:
+        try:
+            async with aclosing(stream):
+                async for item in stream:
+                    await items.put(item)
+            await items.put(_Ended())
+        except Exception as error:
+            await items.put(_Ended(error))
+
+    pumps = [asyncio.create_task(pump(stream)) for stream in streams]
+    try:
+        left = len(pumps)
+        while left:
+            item = await items.get()
+            if not isinstance(item, _Ended):
+                yield item
+            elif item.error is not None:
+                raise item.error
+            else:
+                left -= 1
+    finally:
+        for task in pumps:
+            task.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+
+
+async def collect(chunks: AsyncIterator[Chunk], choices: int) -> list[list[Chunk]]:
+    """All chunks, by choice."""
+    found: list[list[Chunk]] = [[] for _ in range(choices)]
+    async for chunk in chunks:
+        found[chunk.index].append(chunk)
+    return found

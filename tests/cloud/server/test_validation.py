@@ -1,0 +1,245 @@
+"""Bad requests: each is a typed error in one envelope, small, and without anything of the prompt."""
+
+import json
+
+import pytest
+
+from .conftest import USER, Start
+
+UNSERVED = [
+    ("tools", [{"type": "function", "function": {"name": "f"}}]),
+    ("tools", []),
+    ("tool_choice", "required"),
+    ("response_format", {"type": "json_object"}),
+    ("logit_bias", {"5": 1}),
+    ("frequency_penalty", 0.5),
+    ("presence_penalty", -1),
+    ("functions", [{"name": "f"}]),
+    ("modalities", ["text", "audio"]),
+    ("reasoning_effort", "high"),
+    ("parallel_tool_calls", False),
+    ("prediction", {"type": "content", "content": "x"}),
+]
+HARMLESS = [
+    ("tools", None),
+    ("tool_choice", "auto"),
+    ("response_format", {"type": "text"}),
+    ("logit_bias", {}),
+    ("frequency_penalty", 0),
+    ("presence_penalty", 0.0),
+    ("modalities", ["text"]),
+    ("n", None),
+    ("stop", None),
+    ("logprobs", False),
+    ("user", "someone"),
+    ("metadata", {"a": "b"}),
+    ("store", True),
+    ("service_tier", "flex"),
+    ("temperature", 2),
+    ("stop", [f"s{i}" for i in range(16)]),
+]
+WRONG = [
+    ("messages", [], "messages"),
+    ("messages", {}, "messages"),
+    ("messages", "hi", "messages"),
+    ("messages", None, "messages"),
+    ("messages", [123], "messages.0"),
+    ("messages", [{}], "messages.0.role"),
+    ("messages", [{"role": 123, "content": "x"}], "messages.0.role"),
+    ("messages", [{"role": "robot", "content": "x"}], "messages.0.role"),
+    ("messages", [{"role": "user", "content": 123}], "messages.0.content"),
+    ("messages", [{"role": "user", "content": None}], "messages.0.content"),
+    ("messages", [{"role": "user"}], "messages.0.content"),
+    ("messages", [{"role": "user", "content": []}], "messages.0.content"),
+    ("messages", [{"role": "user", "content": [{"type": "text", "text": 5}]}], "messages.0.content.0.text"),
+    ("messages", [{"role": "user", "content": [{"type": "hologram"}]}], "messages.0.content.0.type"),
+    ("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}], "messages.0.content.0.type"),
+    ("messages", [{"role": "tool", "content": "x", "tool_call_id": "1"}], "messages.0.role"),
+    ("messages", [{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}], "messages.0.tool_calls"),
+    ("max_tokens", 0, "max_tokens"),
+    ("max_tokens", -1, "max_tokens"),
+    ("max_tokens", "5", "max_tokens"),
+    ("max_tokens", 1.5, "max_tokens"),
+    ("max_tokens", True, "max_tokens"),
+    ("max_completion_tokens", 0, "max_completion_tokens"),
+    ("n", 0, "n"),
+    ("n", 1000, "n"),
+    ("temperature", -0.1, "temperature"),
+    ("temperature", 2.1, "temperature"),
+    ("temperature", "hot", "temperature"),
+    ("top_p", 0, "top_p"),
+    ("top_p", 1.1, "top_p"),
+    ("top_k", -2, "top_k"),
+    ("min_p", 2, "min_p"),
+    ("seed", 2**63, "seed"),
+    ("seed", "7", "seed"),
+    ("stop", "", "stop"),
+    ("stop", ["a", ""], "stop"),
+    ("stop", [f"s{i}" for i in range(17)], "stop"),
+    ("stop", 5, "stop"),
+    ("logprobs", 5, "logprobs"),
+    ("top_logprobs", 2, "top_logprobs"),
+    ("stream", "yes", "stream"),
+    ("stream_options", {}, "stream_options"),
+    ("stream_options", {"include_usage": True}, "stream_options"),
+    ("cache_salt", "", "cache_salt"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), UNSERVED)
+async def test_a_field_that_is_not_served_yet_is_refused_by_name(start: Start, name: str, value: object) -> None:
+    bench = await start()
+    answer = await bench.chat(**{name: value})
+    assert answer.status == 400
+    assert answer.error["code"] == "unsupported_parameter"
+    assert answer.error["param"] == name
+    assert bench.engine.added == []
+
+
+async def test_values_that_change_nothing_are_accepted(start: Start) -> None:
+    bench = await start()
+    for name, value in HARMLESS:
+        answer = await bench.chat(**{name: value})
+        assert answer.status == 200, name
+        assert "x-hybrid-ignored" not in answer.headers
+
+
+async def test_a_wrong_field_is_named_by_its_dotted_path(start: Start) -> None:
+    bench = await start()
+    for name, value, param in WRONG:
+        answer = await bench.chat(**{name: value})
+        assert answer.status == 400, (name, value)
+        assert answer.error["type"] == "invalid_request_error"
+        assert answer.error["param"] == param
+        assert len(answer.raw) < 1_000
+    assert bench.engine.added == []
+
+
+async def test_top_logprobs_go_up_to_twenty(start: Start) -> None:
+    bench = await start()
+    assert (await bench.chat(logprobs=True, top_logprobs=20)).status == 200
+    assert (await bench.chat(logprobs=True, top_logprobs=21)).error["param"] == "top_logprobs"
+
+
+async def test_fields_without_effect_are_named_in_a_header(start: Start) -> None:
+    bench = await start()
+    answer = await bench.chat(
+        keep_alive=5,
+        typo_tokens=9,
+        nothing=None,
+        stream=True,
+        stream_options={"include_obfuscation": False},
+        messages=[{"role": "user", "content": "x", "colour": "red"}],
+    )
+    assert answer.status == 200
+    assert answer.headers["x-hybrid-ignored"] == "keep_alive, messages.colour, stream_options.include_obfuscation, typo_tokens"
+
+
+async def test_field_names_cannot_break_a_header(start: Start) -> None:
+    bench = await start()
+    answer = await bench.chat(**{"a\r\nset-cookie: b": 1, "é": 2, "x" * 100: 3} | {f"k{i}": 1 for i in range(50)})
+    assert answer.status == 200
+    header = answer.headers["x-hybrid-ignored"]
+    assert "set-cookie" not in answer.headers
+    assert header.startswith("?, k0")
+    assert len(header) < 200
+
+
+async def test_a_message_of_the_assistant_may_be_sent_back_as_the_openai_client_dumps_it(start: Start) -> None:
+    bench = await start()
+    reply = {
+        "role": "assistant",
+        "content": "Hi",
+        "refusal": None,
+        "annotations": [],
+        "audio": None,
+        "function_call": None,
+        "tool_calls": None,
+    }
+    answer = await bench.chat(messages=[*USER, reply, *USER])
+    assert answer.status == 200
+    assert "x-hybrid-ignored" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'"x"',
+        b"[1]",
+        b"42",
+        b"null",
+        b"",
+        b"{",
+        b'{"messages": {}}',
+        b'{"messages": [' + b'{"role": "user", "content": [1, "2", {}]},' * 100 + b"1]}",
+        b'{"messages": ' + b"[" * 3000 + b"]" * 3000 + b"}",
+        b'{"messages": [{"role": "user", "content": "\xff"}]}',
+        b'{"messages": [{"role": "user", "content": "\\ud800"}]}',
+        b'{"temperature": NaN, "messages": [{"role": "user", "content": "x"}]}',
+    ],
+)
+async def test_a_body_that_is_no_proper_object_is_a_small_400(start: Start, raw: bytes) -> None:
+    bench = await start()
+    for path in ("/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"):
+        answer = await bench.call("POST", path, data=raw, headers={"content-type": "application/json"})
+        assert answer.status == 400
+        assert answer.error["type"] == "invalid_request_error"
+        assert len(answer.raw) < 2_000
+        assert b".py" not in answer.raw
+    assert (await bench.chat(max_tokens=1)).status == 200
+
+
+async def test_a_million_bad_items_make_one_small_error(start: Start) -> None:
+    bench = await start()
+    raw = b'{"messages": [' + b"1," * 1_000_000 + b"1]}"
+    answer = await bench.call("POST", "/v1/chat/completions", data=raw, headers={"content-type": "application/json"})
+    assert answer.status == 400
+    assert len(answer.raw) < 1_000
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""])
+async def test_a_body_that_does_not_say_it_is_json_is_a_415(start: Start, kind: str) -> None:
+    bench = await start()
+    raw = json.dumps({"messages": USER}).encode()
+    answer = await bench.call(
+        "POST", "/v1/chat/completions", data=raw, headers={"content-type": kind} if kind else {}, skip_auto_headers=["content-type"]
+    )
+    assert answer.status == 415
+    assert answer.error["code"] == "unsupported_media_type"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_over_the_limit_is_a_413_that_names_the_limit(start: Start, chunked: bool) -> None:
+    bench = await start(max_body_bytes=1_000)
+    raw = json.dumps({"messages": [{"role": "user", "content": "x" * 2_000}]}).encode()
+
+    async def pieces():
+        yield raw[:600]
+        yield raw[600:]
+
+    answer = await bench.call(
+        "POST", "/v1/chat/completions", data=pieces() if chunked else raw, headers={"content-type": "application/json"}
+    )
+    assert answer.status == 413
+    assert answer.error["code"] == "payload_too_large"
+    assert "1000" in answer.error["message"]
+
+
+async def test_unknown_routes_and_wrong_methods_have_the_same_envelope(start: Start) -> None:
+    bench = await start()
+    missing = await bench.get("/v1/nothing")
+    assert (missing.status, missing.error["code"]) == (404, "not_found")
+    wrong = await bench.get("/v1/chat/completions")
+    assert (wrong.status, wrong.error["code"]) == (405, "method_not_allowed")
+    assert wrong.headers["allow"] == "POST"
+    assert (await bench.get("/v1/models/")).status == 404
+    assert (await bench.get("/v1/chat/completions/../../../etc/passwd")).status == 404
+
+
+async def test_an_unknown_model_is_a_404_and_a_missing_one_is_fine(start: Start) -> None:
+    bench = await start()
+    answer = await bench.chat(model="gpt-9")
+    assert answer.status == 404
+    assert (answer.error["code"], answer.error["param"]) == ("model_not_found", "model")
+    assert (await bench.chat(model="bytes/test")).status == 200
+    assert (await bench.chat(model=None)).status == 200
