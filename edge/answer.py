@@ -91,7 +91,6 @@ class Answer:
             link = replace(link, reachable=False)
         quota = services.quotas.view(request.user, services.clock())
         device = self._device()
-        drafts = device.edge_available and services.can_speculate and request.sampling.logprobs is None
         context = RouteContext(
             policy=services.policy,
             device=device,
@@ -99,7 +98,7 @@ class Answer:
             quota=QuotaView(0.0, quota.capacity, quota.refill_per_s) if over_quota else quota,
             count_tokens=None if ids is None else lambda _: len(ids),
             privacy_floor=self._floor,
-            speculation=replace(services.facts, rtt_s=link.rtt_s) if drafts else None,
+            speculation=replace(services.facts, rtt_s=link.rtt_s) if able and device.edge_available else None,
         )
         return decide(request, context)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..router.request import RouteRequest
-from ..shared_protocol.errors import Cancelled
+from ..shared_protocol.errors import Cancelled, Unavailable
 from ..shared_protocol.model import Model, load_model
 from ..shared_protocol.sampling import SamplingParams
 from ..shared_protocol.tokenizer import Tokenizer
@@ -35,6 +35,7 @@ class Device:
         self._turn = asyncio.Lock()
         self._loading = asyncio.Lock()
         self._session: Session | None = None
+        self._closed = False
 
     @property
     def session(self) -> Session:
@@ -54,8 +55,10 @@ class Device:
         return self.session.model.tokenizer
 
     async def load(self) -> Session:
-        """The session, loaded if it is not yet; raises what loading raises, and tries again at the next call."""
+        """The session, loaded if it is not yet; raises what loading raises, and tries again at the next call. Unavailable when closed."""
         async with self._loading:
+            if self._closed:
+                raise Unavailable("this client is closed")
             if self._session is None:
                 self._session = await self._run(self._open)
             return self._session
@@ -112,7 +115,7 @@ class Device:
 
     async def close(self) -> None:
         """Wait for what runs, then free the model; may be called again."""
-        session, self._session = self._session, None
+        session, self._session, self._closed = self._session, None, True
         if session is not None:
             session.cancel()
             await asyncio.get_running_loop().run_in_executor(self._worker, session.held.close)

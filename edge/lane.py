@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from ..shared_protocol.errors import Unavailable
+
 KEEP_ALIVE_S = 4.0  # shorter than servers keep an idle connection, so that none is used while the server closes it
 
 
@@ -81,6 +83,9 @@ class Lanes:
             await self.give_back(lane)
 
     def take(self, traffic: Traffic) -> Lane:
+        """A lane until `give_back`; raises Unavailable after `close`."""
+        if self._closed:
+            raise Unavailable("this client is closed")
         lane = self._idle.pop() if self._idle else Lane(self._headers, self._connect_timeout_s)
         lane.traffic = traffic
         self._lent.add(lane)

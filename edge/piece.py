@@ -19,11 +19,8 @@ from ..shared_protocol.openai import (
     Message,
     Span,
     TokenLogprob,
-    TopLogprob,
     Usage,
 )
-from ..shared_protocol.tokenizer import Tokenizer
-from .session import EdgeChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +86,3 @@ def chunk_of(head: AnswerHead, piece: Piece, *, first: bool, info: HybridInfo | 
         logprobs=ChoiceLogprobs(content=list(piece.logprobs)) if piece.logprobs else None,
     )
     return ChatCompletionChunk(id=head.id, created=head.created, model=head.model, choices=[choice], usage=piece.usage, hybrid=info)
-
-
-def token_logprob(tokenizer: Tokenizer, chunk: EdgeChunk) -> TokenLogprob:
-    text, raw = _token(tokenizer, chunk.token_id)
-    top = [TopLogprob(token, logprob, data) for (token, data), logprob in ((_token(tokenizer, i), p) for i, p in chunk.top)]
-    return TokenLogprob(token=text, logprob=chunk.logprob, bytes=raw, top_logprobs=top)
-
-
-def _token(tokenizer: Tokenizer, token_id: int) -> tuple[str, list[int]]:
-    data = tokenizer.token_bytes(token_id)
-    return data.decode("utf-8", "replace"), list(data)

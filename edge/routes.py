@@ -10,11 +10,12 @@ from ..router.confidence import confidence
 from ..router.decision import Decision
 from ..shared_protocol.errors import StreamInterrupted
 from ..shared_protocol.openai import ChatCompletionChunk, FinishReason, Span, Usage
-from .piece import Piece, token_logprob, usage_of
+from .piece import Piece, usage_of
 from .session import EdgeChunk
 from .speculative_route import speculative_route
 from .state import AnswerState
 from .target import blame
+from .token_logprobs import TokenLogprobs
 
 
 def run_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
@@ -37,7 +38,8 @@ async def edge_route(answer: AnswerState, signals: list[float] | None = None) ->
     device = answer.services.device
     assert device is not None
     assert answer.prompt_ids is not None
-    params, prompt, count = answer.request.sampling, answer.prompt_ids, 0
+    prompt, params, count = answer.prompt_ids, answer.request.sampling, 0
+    logprobs = None if params.logprobs is None else TokenLogprobs(device.tokenizer)
     with blame("edge"):
         async with aclosing(device.answer(prompt, params)) as items:
             async for item in items:
@@ -50,7 +52,7 @@ async def edge_route(answer: AnswerState, signals: list[float] | None = None) ->
                 yield Piece(
                     text=item.text,
                     spans=(Span("edge", 1),),
-                    logprobs=() if params.logprobs is None else (token_logprob(device.tokenizer, item),),
+                    logprobs=() if logprobs is None else logprobs.push(item),
                     finish_reason=item.finish_reason,
                     usage=usage_of(len(prompt), count) if item.finish_reason else None,
                 )

@@ -22,6 +22,7 @@ class EdgeChunk:
 
     text: str
     token_id: int
+    ends: bool  # it is an end token, which is no text
     logprob: float  # of the token, in the raw distribution: the confidence signal
     top: tuple[tuple[int, float], ...] = ()  # the most likely (id, log-probability), as many as params.logprobs asks
     finish_reason: Literal["stop", "length"] | None = None
@@ -107,6 +108,6 @@ class Session:
                 finish = "length"
             if finish is not None:
                 shown += text.finish()
-            yield EdgeChunk(shown, token_id, logprob, top, finish)
+            yield EdgeChunk(shown, token_id, ended, logprob, top, finish)
             if finish is not None:
                 return

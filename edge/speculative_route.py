@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from ..router.decision import Decision
-from ..shared_protocol.errors import FingerprintMismatch, NotFound, StreamInterrupted
+from ..shared_protocol.errors import FingerprintMismatch, ModelNotFound, NotFound, StreamInterrupted
 from ..shared_protocol.frames import Open
 from ..shared_protocol.openai import Span
 from ..shared_protocol.wire import pack_ids
@@ -53,8 +53,8 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
                         answer.model = device.name
                         answer.cloud_used = len(drafter.committed)
                         yield piece
-        except (FingerprintMismatch, NotFound) as error:  # another vocabulary or model, or no such endpoint
-            services.can_speculate = False
+        except (FingerprintMismatch, NotFound) as error:  # another vocabulary or model, or no such endpoint: the cloud alone, then
+            services.can_speculate = isinstance(error, ModelNotFound)  # that one is this request's own
             raise TargetFailed("speculation", error) from error
         except TargetFailed as failed:
             if not (isinstance(failed.error, StreamInterrupted) and speculation.origins):

@@ -141,6 +141,18 @@ async def test_logprobs_come_with_their_tokens(smollm2: Model) -> None:
     assert all(len(entry.top_logprobs) == 2 for entry in logprobs.content)
 
 
+async def test_the_tokens_of_logprobs_joined_are_the_text_that_is_shown(smollm2: Model) -> None:
+    async with client_of(smollm2, TO_EDGE) as (client, _):
+        whole = text_of(await ask(client, temperature=0, max_tokens=12))
+        for stop in ([], [whole[3:7]], [whole[8:9]]):
+            answer = await ask(client, temperature=0, max_tokens=12, stop=stop, logprobs=True)
+            logprobs = answer.choices[0].logprobs
+            assert logprobs is not None
+            assert logprobs.content is not None
+            assert "".join(entry.token for entry in logprobs.content) == text_of(answer)
+            assert bytes(b for entry in logprobs.content for b in entry.bytes or ()) == text_of(answer).encode()
+
+
 async def test_nothing_that_is_asked_is_dropped(smollm2: Model) -> None:
     async with client_of(smollm2, TO_EDGE) as (client, _):
         with pytest.raises(TypeError):
@@ -385,3 +397,5 @@ async def test_closing_twice_is_closing_once(smollm2: Model) -> None:
     await client.load()
     await client.close()
     await client.close()
+    with pytest.raises(errors.Unavailable, match="closed"):
+        await ask(client)
