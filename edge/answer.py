@@ -91,6 +91,7 @@ class Answer:
             link = replace(link, reachable=False)
         quota = services.quotas.view(request.user, services.clock())
         device = self._device()
+        able = services.can_speculate and request.sampling.logprobs is None and "speculation" not in self._failures
         context = RouteContext(
             policy=services.policy,
             device=device,

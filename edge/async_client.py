@@ -43,6 +43,7 @@ class AsyncHybridClient:
         context: int | None = None,
         threads: int | None = None,
         stall_s: float = 30.0,
+        probe_timeout_s: float = 2.0,
         draft_len: int | None = None,
         on_link_loss: Literal["continue_local", "fail"] = "continue_local",
         speculation: SpeculationFacts | None = None,
@@ -51,14 +52,15 @@ class AsyncHybridClient:
     ) -> None:
         """`edge`: a model of the store, a path, or a loaded model; None: no device. `cloud`: the server's address; None: no cloud.
 
-        `context`: tokens the device holds at most (4,096, or what the model allows). `on_link_loss`: what becomes of an answer that
+        `context`: tokens the device holds at most (4,096, or what the model allows). `stall_s`: how long the cloud may be silent in the
+        middle of an answer, `probe_timeout_s` when it is asked whether it is there. `on_link_loss`: what becomes of an answer that
         both were writing. `draft_len`: tokens drafted per round instead of the plan's number. `mutate_drafts`: makes, per answer,
         what replaces drafted ids, to exercise rejection.
         """
         if edge is None and cloud is None:
             raise ConfigError("neither a device model nor a cloud is given", hint="pass edge=MODEL, cloud=URL, or both")
         self._device = None if edge is None else Device(edge, context=context, threads=threads)
-        self._cloud = None if cloud is None else CloudClient(cloud, api_key, stall_s=stall_s)
+        self._cloud = None if cloud is None else CloudClient(cloud, api_key, stall_s=stall_s, probe_timeout_s=probe_timeout_s)
         policy = policy or Policy.default()
         self._conversations = Conversations()
         services = Services(

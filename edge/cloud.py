@@ -42,9 +42,11 @@ class CloudClient:
         connect_timeout_s: float = 5.0,
         stall_s: float = 30.0,
         answer_timeout_s: float = 600.0,
+        probe_timeout_s: float = 2.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`stall_s`: how long a stream may be silent; `answer_timeout_s`: how long a whole answer may take."""
+        """`stall_s`: how long a stream may be silent; `answer_timeout_s`: how long a whole answer may take; `probe_timeout_s`:
+        how long a probe of the link may."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"the cloud's address must be http://HOST or https://HOST, found {url[:200]!r}")
@@ -54,14 +56,15 @@ class CloudClient:
         self._lanes = Lanes({"authorization": f"Bearer {api_key}"} if api_key else {}, connect_timeout_s)
         self._stall_s = stall_s
         self._answer_timeout_s = answer_timeout_s
+        self._probe_timeout_s = probe_timeout_s
         self._clock = clock
 
-    async def probe(self, traffic: Traffic, timeout_s: float = 2.0) -> LinkState:
+    async def probe(self, traffic: Traffic) -> LinkState:
         """Ask the server for its health and its models: nothing of any request is in it. The faster of two round trips counts,
         since the first may have to connect."""
         trips = []
         try:
-            async with asyncio.timeout(timeout_s), self._lanes.borrow(traffic) as lane:
+            async with asyncio.timeout(self._probe_timeout_s), self._lanes.borrow(traffic) as lane:
                 for _ in range(2):
                     began = self._clock()
                     async with self._request(lane, "GET", "/health", None) as response:

@@ -67,7 +67,7 @@ async def client_of(
     edge: Model | None, policy: str, answer: Callable[[Received], Script] | None = None, **options: Any
 ) -> AsyncIterator[tuple[AsyncHybridClient, ScriptedServer]]:
     async with scripted_server(answer or well) as server:
-        options = {"context": 512, "device_state": SimulatedDevice()} | options
+        options = {"context": 512, "device_state": SimulatedDevice(), "probe_timeout_s": 60} | options
         async with AsyncHybridClient(edge, None if answer is None else server.url, policy=Policy.parse(policy), **options) as client:
             yield client, server
 

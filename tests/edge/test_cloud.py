@@ -196,7 +196,7 @@ async def test_a_probe_measures_and_learns_and_tells_nothing() -> None:
 
     readings = iter([1.0, 5.0, 10.0, 11.5])
     async with scripted_server(answer) as server:
-        cloud, traffic = CloudClient(server.url, clock=lambda: next(readings)), Traffic()
+        cloud, traffic = CloudClient(server.url, clock=lambda: next(readings), probe_timeout_s=60), Traffic()
         link = await cloud.probe(traffic)
         await cloud.close()
     assert server.connections == 1
@@ -219,8 +219,8 @@ async def test_a_cloud_that_is_gone_or_unwell_is_not_reachable() -> None:
         assert not (await cloud.probe(Traffic())).reachable
         await cloud.close()
     async with scripted_server(says(FOREVER)) as server:
-        cloud = CloudClient(server.url)
-        assert not (await cloud.probe(Traffic(), timeout_s=0.1)).reachable
+        cloud = CloudClient(server.url, probe_timeout_s=0.1)
+        assert not (await cloud.probe(Traffic())).reachable
         await cloud.close()
 
 
