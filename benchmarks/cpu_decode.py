@@ -22,7 +22,7 @@ import numpy as np
 from hybrid.npu_backends.cpu.executor import CpuExecutor
 from hybrid.npu_backends.step import StepBatch
 from hybrid.shared_protocol.model import Model, load_model
-from llama_cpp import LlamaCpp
+from peer_llama_cpp import LlamaCpp
 
 BLOCK = 16
 
@@ -128,11 +128,11 @@ def cpu_name() -> str:
 
 def table(record: dict[str, object]) -> str:
     lines = [f"{'rows':>4}  {'llama.cpp':>12}  {'ours':>10}  {'cpu ratio':>9}  {'wall ratio':>10}"]
-    for result in record["results"]:  # type: ignore[attr-defined]
-        lines.append(
-            f"{result['rows']:>4}  {result['peer_cpu_ms']:>9.2f} ms  {result['ours_cpu_ms']:>7.2f} ms"
-            f"  {result['cpu_ratio']:>9.2f}  {result['wall_ratio']:>10.2f}"
-        )
+    lines += [
+        f"{result['rows']:>4}  {result['peer_cpu_ms']:>9.2f} ms  {result['ours_cpu_ms']:>7.2f} ms"
+        f"  {result['cpu_ratio']:>9.2f}  {result['wall_ratio']:>10.2f}"
+        for result in record["results"]  # type: ignore[attr-defined]
+    ]
     lines.append(f"{record['machine']}, {record['threads']} thread(s), load before {record['load_before']}; read {record['bars_read_on']}")
     return "\n".join(lines)
 

@@ -120,17 +120,17 @@ class _Weights:
 
     def __init__(self, model: Model) -> None:
         self._tensors = model.tensors
-        matrices = [tensor for tensor in model.tensors.values() if len(tensor.shape) == 2]
-        sizes = [(packed_bytes(tensor) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT for tensor in matrices]
-        arena = np.empty(sum(sizes) + ALIGNMENT, np.uint8)
+        matrices = {name: tensor for name, tensor in model.tensors.items() if len(tensor.shape) == 2}
+        sizes = {name: (packed_bytes(tensor) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT for name, tensor in matrices.items()}
+        arena = np.empty(sum(sizes.values()) + ALIGNMENT, np.uint8)
         self._arrays: list[NDArray[Any]] = [arena]
         self._matrices: dict[str, Matrix] = {}
         at = -arena.ctypes.data % ALIGNMENT
-        for tensor, size in zip(matrices, sizes, strict=True):
+        for name, tensor in matrices.items():
             panels = repack(tensor, arena[at : at + packed_bytes(tensor)])
             rows, columns = tensor.shape
-            self._matrices[tensor.name] = Matrix(panels.ctypes.data, panel_format(tensor).kind, rows, columns)
-            at += size
+            self._matrices[name] = Matrix(panels.ctypes.data, panel_format(tensor).kind, rows, columns)
+            at += sizes[name]
 
     @property
     def nbytes(self) -> int:

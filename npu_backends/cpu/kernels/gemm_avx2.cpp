@@ -20,7 +20,7 @@ namespace hybrid {
 namespace {
 
 constexpr int kTileRows = 4;
-constexpr int kAhead = 1280;  // bytes fetched ahead in the stream of panels
+constexpr int kAhead = 2560;  // bytes fetched ahead in the stream of panels
 
 inline __m256i load(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
 
@@ -53,6 +53,7 @@ inline void dot_q4_1(const uint8_t* group, const int8_t* codes, int64_t stride, 
             const __m256i sum_right = _mm256_add_epi16(_mm256_maddubs_epi16(low_right, low), _mm256_maddubs_epi16(high_right, high));
             dots[r][0] = word == 0 ? sum_left : _mm256_add_epi16(dots[r][0], sum_left);
             dots[r][1] = word == 0 ? sum_right : _mm256_add_epi16(dots[r][1], sum_right);
+            asm("" : "+x"(dots[r][0]), "+x"(dots[r][1]));
         }
     }
 #pragma GCC unroll 8

@@ -49,11 +49,12 @@ class Step {
     const int32_t* table(int row) const { return batch_.block_tables + static_cast<int64_t>(m_.sequence_of.get()[row]) * batch_.max_blocks; }
     int block_of(int row) const { return table(row)[batch_.positions[row] / s_.block_size]; }
 
-    // out[r][0 .. count) = row first + r of the inputs times `count` outputs of the matrix, from `column` on
-    void gemm_panels(const HybridMatrix& matrix, int column, int count, const Activations& inputs, int first, int rows, float* out) const {
+    // out[r * stride + 0 .. count) = row first + r of the inputs times `count` outputs of the matrix, from `column` on
+    void gemm_panels(const HybridMatrix& matrix, int column, int count, const Activations& inputs, int first, int rows, float* out,
+                     int stride) const {
         const int64_t panel_bytes = static_cast<int64_t>(inputs.groups()) * group_bytes(matrix.kind);
         for (int i = 0; i < count; i += kPanel) {
-            k_.gemm[matrix.kind](matrix.panels + (column + i) / kPanel * panel_bytes, inputs, first, rows, out + i, count);
+            k_.gemm[matrix.kind](matrix.panels + (column + i) / kPanel * panel_bytes, inputs, first, rows, out + i, stride);
         }
     }
 
@@ -101,13 +102,13 @@ void Step::project_heads(int layer, const HybridLayer& weights) {
         const int first = item / heads * kRowBlock, rows = std::min(kRowBlock, batch_.tokens - first);
         const int head = item % heads, kv_head = (head - s_.heads) % s_.kv_heads;
         if (head < s_.heads) {
-            gemm_panels(weights.query, head * dim, dim, inputs, first, rows, scratch_);
+            gemm_panels(weights.query, head * dim, dim, inputs, first, rows, scratch_, dim);
             for (int r = 0; r < rows; r++) store_query(first + r, head, scratch_ + r * dim);
         } else if (head < s_.heads + s_.kv_heads) {
-            gemm_panels(weights.key, kv_head * dim, dim, inputs, first, rows, scratch_);
+            gemm_panels(weights.key, kv_head * dim, dim, inputs, first, rows, scratch_, dim);
             for (int r = 0; r < rows; r++) store_key(layer, first + r, kv_head, scratch_ + r * dim);
         } else {
-            gemm_panels(weights.value, kv_head * dim, dim, inputs, first, rows, scratch_);
+            gemm_panels(weights.value, kv_head * dim, dim, inputs, first, rows, scratch_, dim);
             for (int r = 0; r < rows; r++) store_value(layer, first + r, kv_head, scratch_ + r * dim);
         }
     });
@@ -164,7 +165,7 @@ void Step::project_onto_hidden(const HybridMatrix& matrix, const Activations& in
     const int panels = s_.hidden / kPanel;
     member_.for_each(row_blocks(batch_.tokens) * panels, [&](int item) {
         const int first = item / panels * kRowBlock, rows = std::min(kRowBlock, batch_.tokens - first), column = item % panels * kPanel;
-        gemm_panels(matrix, column, kPanel, inputs, first, rows, scratch_);
+        gemm_panels(matrix, column, kPanel, inputs, first, rows, scratch_, kPanel);
         for (int r = 0; r < rows; r++) {
             float* to = hidden(first + r) + column;
             for (int i = 0; i < kPanel; i++) to[i] += scratch_[r * kPanel + i];
@@ -179,8 +180,8 @@ void Step::gate_and_up(const HybridLayer& weights) {
     member_.for_each(row_blocks(batch_.tokens) * groups, [&](int item) {
         const int first = item / groups * kRowBlock, rows = std::min(kRowBlock, batch_.tokens - first), group = item % groups;
         float* up = scratch_ + kRowBlock * kGroup;
-        gemm_panels(weights.gate, group * kGroup, kGroup, inputs, first, rows, scratch_);
-        gemm_panels(weights.up, group * kGroup, kGroup, inputs, first, rows, up);
+        gemm_panels(weights.gate, group * kGroup, kGroup, inputs, first, rows, scratch_, kGroup);
+        gemm_panels(weights.up, group * kGroup, kGroup, inputs, first, rows, up, kGroup);
         k_.silu_multiply(scratch_, up, rows * kGroup);
         for (int r = 0; r < rows; r++) {
             const int row = first + r;
@@ -197,10 +198,11 @@ void Step::predict() {
     member_.for_each(row_blocks(batch_.logit_rows) * panels, [&](int item) {
         const int first = item / panels * kRowBlock, rows = std::min(kRowBlock, batch_.logit_rows - first), column = item % panels * kPanel;
         const int columns = std::min(kPanel, s_.vocab - column);
-        gemm_panels(s_.head, column, kPanel, inputs, first, rows, scratch_);
+        float* to = logits_ + static_cast<int64_t>(first) * s_.vocab + column;
+        if (columns == kPanel) return gemm_panels(s_.head, column, kPanel, inputs, first, rows, to, s_.vocab);
+        gemm_panels(s_.head, column, kPanel, inputs, first, rows, scratch_, kPanel);
         for (int r = 0; r < rows; r++) {
-            float* to = logits_ + static_cast<int64_t>(first + r) * s_.vocab + column;
-            std::memcpy(to, scratch_ + r * kPanel, sizeof(float) * static_cast<size_t>(columns));
+            std::memcpy(to + static_cast<int64_t>(r) * s_.vocab, scratch_ + r * kPanel, sizeof(float) * static_cast<size_t>(columns));
         }
     });
 }

@@ -1,0 +1,130 @@
+"""Opening, refusing, and closing executors."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hybrid.npu_backends.cpu import library
+from hybrid.npu_backends.cpu.executor import CpuExecutor
+from hybrid.npu_backends.cpu.library import NativeUnavailable, describe
+from hybrid.npu_backends.cpu.reference import ReferenceExecutor
+from hybrid.npu_backends.cpu.select import open_executor
+from hybrid.npu_backends.step import StepExecutor
+from hybrid.shared_protocol.errors import ConfigError, EngineFailed, ModelFileError
+from hybrid.shared_protocol.gguf import Tensor
+from hybrid.shared_protocol.model import Model
+from hybrid.tests.support.executors import native, needs_native
+from hybrid.tests.support.steps import batch_of, run
+
+
+@pytest.fixture
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "FILE_NAME", "absent.so")
+    monkeypatch.delenv("HYBRID_KERNELS", raising=False)
+    monkeypatch.delenv("HYBRID_BACKEND", raising=False)
+
+
+@pytest.fixture(params=[pytest.param(CpuExecutor, marks=needs_native), ReferenceExecutor])
+def executor(request: pytest.FixtureRequest, tiny_llama: Model) -> StepExecutor:
+    opened: StepExecutor = request.param(tiny_llama, num_blocks=8)
+    return opened
+
+
+def test_closing_twice_is_harmless_and_a_step_afterwards_is_refused(executor: StepExecutor) -> None:
+    executor.close()
+    executor.close()
+    with pytest.raises(EngineFailed, match="closed"):
+        executor.step(batch_of([([1], 0, [1])]))
+    assert executor.memory().kv == 0
+
+
+def test_memory_counts_weights_cache_and_scratch(executor: StepExecutor) -> None:
+    executor.step(batch_of([([1, 2], 0, [1])]))
+    report = executor.memory()
+    assert report.kv == 2 * 2 * 8 * 16 * 2 * 16 * 2  # K and V, layers, blocks, positions, heads, inputs, bytes of a half
+    assert report.weights > 50_000 and report.peak > report.weights
+
+
+@needs_native
+def test_opening_and_closing_many_times_leaks_nothing(tiny_llama: Model) -> None:
+    def grown(times: int) -> int:
+        before = native_memory()
+        for _ in range(times):
+            with native(tiny_llama, num_blocks=64, threads=2) as opened:
+                opened.step(batch_of([([1, 2, 3], 0, [1])]))
+        return native_memory() - before
+
+    grown(10)  # whatever is allocated once
+    assert grown(40) < 2_000_000  # one cache alone has 0.5 MB
+
+
+def native_memory() -> int:
+    """Bytes resident now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 if Path("/proc/self/statm").exists() else 0
+
+
+@needs_native
+def test_a_block_size_that_cuts_a_key_tile_is_refused(tiny_llama: Model) -> None:
+    with pytest.raises(ConfigError, match="multiple of 16, found 24"):
+        CpuExecutor(tiny_llama, num_blocks=8, block_size=24)
+
+
+@needs_native
+def test_weights_without_panels_are_refused_natively_and_served_by_the_reference(tiny_llama: Model) -> None:
+    tensors = dict(tiny_llama.tensors)
+    matrix = tensors["blk.0.attn_q.weight"]
+    half = np.zeros(matrix.shape, np.float16).view(np.uint8).reshape(-1)
+    tensors[matrix.name] = Tensor(matrix.name, "F16", matrix.shape, half)
+    model = dataclasses.replace(tiny_llama, tensors=tensors)
+    with pytest.raises(ModelFileError, match=r"'blk.0.attn_q.weight' has the type F16"):
+        open_executor(model, num_blocks=8, backend="native")
+    assert open_executor(model, num_blocks=8, environment={}).kernel_id.startswith("numpy-")
+
+
+@needs_native
+def test_infinite_weights_give_an_answer_that_is_not_finite_and_no_crash(tiny_llama: Model) -> None:
+    tensors = dict(tiny_llama.tensors)
+    matrix = tensors["blk.1.ffn_gate.weight"]
+    blocks = matrix.data.reshape(-1, 20).copy()
+    blocks[:, 0:2] = [0x00, 0x7C]  # d = infinity
+    tensors[matrix.name] = Tensor(matrix.name, "Q4_1", matrix.shape, blocks.reshape(-1))
+    model = dataclasses.replace(tiny_llama, tensors=tensors)
+    for isa in ("scalar", ""):
+        with native(model, isa) as opened:
+            assert not np.isfinite(run(opened, [1, 2, 3], [1])).all()
+
+
+def test_the_library_is_found_or_the_reason_is_given(no_library: None, tmp_path: Path) -> None:
+    status = describe({})
+    assert not status.found and status.kernel_id is None and "no C++ compiler" in status.reason
+    assert "does not exist" in describe({"HYBRID_KERNELS": str(tmp_path / "gone.so")}).reason
+    (tmp_path / "text.so").write_text("no library")
+    assert "cannot be loaded" in describe({"HYBRID_KERNELS": str(tmp_path / "text.so")}).reason
+
+
+@needs_native
+def test_an_unknown_instruction_set_is_refused() -> None:
+    assert "HYBRID_ISA=mmx" in describe({"HYBRID_ISA": "mmx"}).reason
+
+
+@needs_native
+def test_the_kernel_id_names_instruction_set_and_version(tiny_llama: Model) -> None:
+    with native(tiny_llama, "scalar") as opened:
+        assert opened.kernel_id == "scalar-1"
+    assert describe().kernel_id in ("scalar-1", "avx2-1")
+
+
+def test_without_the_library_the_reference_serves_and_native_is_refused(no_library: None, tiny_llama: Model) -> None:
+    assert open_executor(tiny_llama, num_blocks=8).kernel_id.startswith("numpy-")
+    with pytest.raises(NativeUnavailable, match="no C\\+\\+ compiler"):
+        open_executor(tiny_llama, num_blocks=8, backend="native")
+
+
+@needs_native
+def test_the_environment_decides_for_auto_only(tiny_llama: Model) -> None:
+    reference = {"HYBRID_BACKEND": "reference"}
+    assert isinstance(open_executor(tiny_llama, num_blocks=8, environment=reference), ReferenceExecutor)
+    assert isinstance(open_executor(tiny_llama, num_blocks=8, backend="native", environment=reference), CpuExecutor)
+    with pytest.raises(ConfigError, match="'gpu' is not known"):
+        open_executor(tiny_llama, num_blocks=8, environment={"HYBRID_BACKEND": "gpu"})
