@@ -7,9 +7,11 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .architecture import Architecture
-from .gguf import GgufFile
+if TYPE_CHECKING:  # listing models needs no reader, and its NumPy
+    from .architecture import Architecture
+    from .gguf import GgufFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,14 @@ class Tokenizer:
         return ids
 
     def decode(self, ids: Iterable[int], skip_special: bool = True) -> str:
-        """The text of `ids`; bytes that form no character become U+FFFD. Control tokens are shown only on request."""
+        """The text of `ids`; bytes that form no character become U+FFFD. Control tokens are shown only on request.
+
+        Raises InvalidRequest for an id outside the vocabulary.
+        """
+        ids = list(ids)
+        for number in ids:
+            if not 0 <= number < self.vocab_size:
+                raise InvalidRequest(f"the token id {number} is outside the vocabulary of {self.vocab_size}", param="tokens")
         parts = (self.token_bytes(number) or (b"" if skip_special else self._tokens[number].encode()) for number in ids)
         return b"".join(parts).decode("utf-8", "replace")
 

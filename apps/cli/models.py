@@ -1,4 +1,4 @@
-"""`hybrid pull | list | show | rm`: the models on this machine."""
+"""`hybrid pull | list | show | rm`: the models on this machine. Readers and tokenizers load only for the commands that need them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Any
 
 import click
 
-from ...shared_protocol.catalogue import load_catalogue
-from ...shared_protocol.model import load_model
 from ...shared_protocol.model_card import ModelCard
-from ...shared_protocol.pull import pull as pull_model
 from ...shared_protocol.store import Store, StoredModel
 from .output import Progress, json_option, megabytes, print_json, print_table
 
@@ -24,6 +21,9 @@ from .output import Progress, json_option, megabytes, print_json, print_table
 @json_option
 def pull(source: str, catalogue: Path | None, name: str | None, as_json: bool) -> None:
     """Bring a model into the local store. One that is there already is left alone."""
+    from ...shared_protocol.catalogue import load_catalogue
+    from ...shared_protocol.pull import pull as pull_model
+
     progress = Progress()
     try:
         card = pull_model(source, Store(), load_catalogue(catalogue), progress, name)
@@ -58,6 +58,8 @@ def list_models(as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """Show what is known about a model in the store, or about a GGUF file."""
     if name.endswith(".gguf") or os.sep in name:
+        from ...shared_protocol.model import load_model
+
         model = load_model(name)
         described = _describe(model.card, model.path, None)
     else:

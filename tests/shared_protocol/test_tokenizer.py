@@ -62,6 +62,12 @@ def test_half_a_surrogate_pair_is_refused_with_its_code_point(smollm2: Model) ->
         smollm2.tokenizer.encode("a\ud83d")
 
 
+@pytest.mark.parametrize("token_id", [-1, 49_152, 2**70])
+def test_an_id_outside_the_vocabulary_is_refused_by_number(smollm2: Model, token_id: int) -> None:
+    with pytest.raises(InvalidRequest, match=f"{token_id}.*49152"):
+        smollm2.tokenizer.decode([1, token_id])
+
+
 def test_bos_is_added_when_the_model_asks_for_it_and_never_twice(tmp_path: Path) -> None:
     tokenizer = tokenizer_with(tmp_path, tokenizer__ggml__add_bos_token=True)
     assert tokenizer.encode("the")[0] == tokenizer.bos_id == 1
