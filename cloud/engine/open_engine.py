@@ -14,6 +14,7 @@ from .prefix_cache import Scope
 KV_TYPE = "f16"
 KV_BYTES = 512 << 20
 CONTEXTS = 4
+BLOCK_SIZE = 16  # tokens
 
 
 class EngineOptions(TypedDict, total=False):
@@ -34,7 +35,7 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     unknown = options.keys() - EngineOptions.__annotations__.keys()
     if unknown:
         raise TypeError(f"unknown option {min(unknown)!r}; known: {', '.join(EngineOptions.__annotations__)}")
-    context, block_size = model.architecture.context_length, options.get("block_size", 16)
+    context, block_size = model.architecture.context_length, options.get("block_size", BLOCK_SIZE)
     limit, blocks = options.get("max_model_len"), options.get("kv_blocks")
     limit = context if limit is None else limit
     if not 1 <= limit <= context:
@@ -66,6 +67,10 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
 
 def default_blocks(architecture: Architecture, context: int, block_size: int) -> int:
     """Blocks for four contexts, unless they take more than 512 MiB; one whole context in any case."""
-    token_bytes = 2 * 2 * architecture.num_layers * architecture.num_kv_heads * architecture.head_dim  # K and V, two bytes each
     one = -(-context // block_size)
-    return max(one, min(CONTEXTS * one, KV_BYTES // (token_bytes * block_size)))
+    return max(one, min(CONTEXTS * one, KV_BYTES // block_bytes(architecture, block_size)))
+
+
+def block_bytes(architecture: Architecture, block_size: int = BLOCK_SIZE) -> int:
+    """Bytes of one block: K and V of all layers, two bytes a number."""
+    return 2 * 2 * architecture.num_layers * architecture.num_kv_heads * architecture.head_dim * block_size

@@ -8,11 +8,13 @@ Observe      request id, log line, faults
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from typing import cast
 
 from fastapi import FastAPI
+from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ... import __version__
@@ -25,7 +27,10 @@ from .generation import Service
 from .metrics import Metrics
 from .observe import Observe
 from .openapi import describe
+from .request_info import info_of
 from .settings import ServerSettings
+from .speculate import SpeculateService
+from .speculate_socket import speculate_route
 
 
 class ServerApp:
@@ -68,8 +73,22 @@ def create_app(
         ("/internal/state", status.internal_state, get),
     ):
         api.add_api_route(path, route, methods=methods, response_model=None)
+    api.router.routes.append(_speculation(service))
     install_handlers(api)
     describe(api)
     origins = OriginRule(settings)
     inner = Access(cast(ASGIApp, api), settings=settings, origins=origins)
     return ServerApp(service, Observe(Cors(inner, origins=origins), metrics=metrics, clock=clock))
+
+
+def _speculation(service: Service) -> WebSocketRoute:
+    """/v1/speculate: sessions count as requests, so that a shutdown waits for them, and belong to the key of their handshake."""
+    speculation = SpeculateService(
+        service.frontend,
+        secret=service.settings.ticket_secret or secrets.token_bytes(32),
+        model_id=service.model_id,
+        admit=service.admission.enter,
+        monotonic=service.clock,
+        wall=service.wall,
+    )
+    return speculate_route(speculation, lambda scope: info_of(scope).caller.key_id)

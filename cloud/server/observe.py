@@ -5,15 +5,14 @@ Nothing here sees a body. A fault is logged by its class and its place in the co
 
 from __future__ import annotations
 
-import json
 import logging
-import traceback
 from collections.abc import Callable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors_http import error_response, internal_error, reject
+from .logs import places_of
 from .metrics import Metrics
 from .request_info import RequestInfo, begin
 
@@ -77,10 +76,9 @@ class Observe:
         }
         if info.outcome:
             line["outcome"] = info.outcome
-        log.log(logging.DEBUG if route in _QUIET else logging.INFO, json.dumps(line))
+        log.log(logging.DEBUG if route in _QUIET else logging.INFO, line)
 
 
 def log_fault(fault: BaseException, request_id: str) -> None:
     """One line: the class of the fault and its last places in the code, without any value."""
-    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(fault.__traceback__)[-8:]]
-    log.error(json.dumps({"event": "fault", "request_id": request_id, "kind": type(fault).__name__, "places": places}))
+    log.error({"event": "fault", "request_id": request_id, "kind": type(fault).__name__, "places": places_of(fault)})

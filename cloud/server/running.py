@@ -20,12 +20,12 @@ from types import FrameType
 import uvicorn
 
 from ...shared_protocol.errors import ConfigError
+from ...shared_protocol.wire import MAX_MESSAGE_BYTES
 from ..engine.frontend import Frontend
 from .app import ServerApp, create_app
 from .settings import ServerSettings
 
 _LAST_WORDS_S = 2.0  # after an abort, for telling the clients
-WS_MAX_BYTES = 256 * 1024 + 4  # a frame and its length; padding ends at the same power of four
 
 
 class RunningServer:
@@ -136,7 +136,7 @@ def _config(app: ServerApp) -> uvicorn.Config:
         log_config=None,
         access_log=False,  # it would write raw paths
         server_header=False,
-        ws_max_size=WS_MAX_BYTES,
+        ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,  # it undoes the padding of frames and invites bombs
         timeout_graceful_shutdown=5,
     )

@@ -35,6 +35,9 @@ class ServerSettings:
     ping_s: float = 10.0  # a silent stream gets a comment this often
     drain_s: float = 30.0  # what runs at SIGTERM may go on this long
     retry_after_s: float = 5.0  # told to those who are turned away
+    ticket_secret: bytes | None = field(
+        default=None, repr=False
+    )  # signs what speculative sessions stand for; None: one of this server alone
 
     def __post_init__(self) -> None:
         if not self.loopback and not self.keys:

@@ -1,0 +1,81 @@
+"""`hybrid serve` as a process: how it says that it is ready, how it ends, how it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+HYBRID = [sys.executable, "-m", "hybrid.apps.cli.main"]
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("HYBRID_API_KEYS_FILE", "HYBRID_ADMIN_KEY")}
+    return kept | {"HYBRID_BACKEND": "reference"} | more
+
+
+def call(url: str, body: object = None, **headers: str) -> bytes:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"content-type": "application/json", **headers})
+    with urllib.request.urlopen(request, timeout=60) as response:
+        raw: bytes = response.read()
+        return raw
+
+
+def test_it_says_where_it_listens_answers_and_ends_with_zero_at_sigterm(tiny_llama_path: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("anna:secret-a\n")
+    reader, writer = os.pipe()
+    command = [*HYBRID, "serve", str(tiny_llama_path), "--port", "0", "--json", "--ready-fd", str(writer), "--kv-mib", "1"]
+    told = environment(HYBRID_API_KEYS_FILE=str(keys), HYBRID_SERVE_SERVED_MODEL_NAME="tiny")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=(writer,), env=told)
+    os.close(writer)
+    try:
+        with os.fdopen(reader) as ready:
+            facts = json.loads(ready.read())
+        body = {"prompt": [1, 2, 3], "max_tokens": 3, "temperature": 0}
+        answer = json.loads(call(facts["url"] + "/v1/completions", body, authorization="Bearer secret-a"))
+        assert answer["usage"]["completion_tokens"] == 3
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert json.loads(out) == facts
+    assert facts["model"] == answer["model"] == "tiny"
+    assert facts["auth"] is True
+    assert f"{facts['url']}/v1" in err
+    assert "secret-a" not in err
+    lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    assert [(line["route"], line["key"], line["status"]) for line in lines if line["event"] == "request"] == [
+        ("/v1/completions", "anna", 200)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--host", "0.0.0.0"], 5, "HYBRID_API_KEYS_FILE"),
+        (["--allowed-origin", "*"], 5, "origin"),
+        (["--port", "70000"], 2, "port"),
+        (["--nonsense"], 2, "nonsense"),
+    ],
+)
+def test_what_it_cannot_do_is_one_line_and_an_exit_code(tiny_llama_path: Path, arguments: list[str], code: int, says: str) -> None:
+    ended = subprocess.run(
+        [*HYBRID, "serve", str(tiny_llama_path), *arguments], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert ended.returncode == code
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_unknown_model_is_not_found(tmp_path: Path) -> None:
+    told = environment(HYBRID_HOME=str(tmp_path))
+    ended = subprocess.run([*HYBRID, "serve", "no-such-model", "--port", "0"], capture_output=True, text=True, env=told, check=False)
+    assert ended.returncode == 3
+    assert "no-such-model" in ended.stderr
