@@ -126,11 +126,9 @@ class Answer:
             self._reserved, self.state.cloud_used = None, 0
 
     def _refusal(self, decision: Decision) -> HybridError:
-        services, ids = self.state.services, self.state.prompt_ids
-        if services.cloud is None and services.device is not None and ids is not None:
-            asked = len(ids) + (self.state.request.max_tokens or 1)
-            if asked > services.device.context:
-                return ContextOverflow(asked=asked, limit=services.device.context)
+        overflow = self._overflow(decision)
+        if overflow is not None:
+            return overflow
         if self._template_error is not None and decision.reason == "edge_unavailable":
             return self._template_error
         told = "; ".join(f"{target}: {error}" for target, error in self._failures.items())
@@ -140,3 +138,15 @@ class Answer:
             refusal = CloudUnreachable(message)
         refusal.__cause__ = next(iter(self._failures.values()), None)
         return refusal
+
+    def _overflow(self, decision: Decision) -> ContextOverflow | None:
+        """The numbers, when all that is wrong is that the request fits no context there is."""
+        services = self.state.services
+        asked = decision.prompt_tokens + (self.state.request.max_tokens or 1)
+        limits = [] if services.device is None else [services.device.context]
+        if services.cloud is not None:
+            limits += [services.monitor.hoped.cloud_context or 0]
+        alone = services.cloud is None and decision.reason == "cloud_unreachable"
+        if (decision.reason == "too_long" or alone) and decision.scores.privacy == "public" and limits and asked > max(limits) > 0:
+            return ContextOverflow(asked=asked, limit=max(limits))
+        return None

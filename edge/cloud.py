@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -126,10 +126,12 @@ class CloudClient:
         await self._lanes.close()
 
     async def _learn_model(self, lane: Lane) -> None:
-        async with self._request(lane, "GET", "/v1/models", None) as response:
-            models = msgspec.json.decode(await _read(response, MAX_BODY), type=ModelList).data
-        if models:
-            self.model, self._context = models[0].id, models[0].max_model_len
+        """What the server cannot or will not tell stays unknown; if it is our key that is wrong, the request itself will say so."""
+        with suppress(HybridError, msgspec.DecodeError):
+            async with self._request(lane, "GET", "/v1/models", None) as response:
+                models = msgspec.json.decode(await _read(response, MAX_BODY), type=ModelList).data
+            if models:
+                self.model, self._context = models[0].id, models[0].max_model_len
 
     @asynccontextmanager
     async def _request(self, lane: Lane, method: str, path: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:

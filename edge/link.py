@@ -84,8 +84,8 @@ class WebSocketLink(Link):
 
 
 def _refused(url: str, error: aiohttp.WSServerHandshakeError) -> HybridError:
-    """A server that has no such endpoint may say so with any status; those of keys, quotas and failures mean themselves."""
-    if error.status in (401, 403, 429) or (error.status >= 500 and error.status != 501):
+    """A server without this endpoint may say so with any status, often 403; those of keys, quotas and failures mean themselves."""
+    if error.status in (401, 429) or (error.status >= 500 and error.status != 501):
         return error_of(error.status, b"", error.headers.get("retry-after") if error.headers else None)
     return NotFound(f"{url} does not take part in speculation (status {error.status})")
 
