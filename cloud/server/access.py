@@ -19,12 +19,36 @@ PUBLIC = frozenset({"/health", "/ready", "/metrics"})  # they hold no tenant's d
 ADMIN_PREFIX = "/internal/"
 
 
+class HostCheck:
+    """Refuses foreign names on every route, preflights included, when the server listens on loopback."""
+
+    def __init__(self, app: ASGIApp, *, settings: ServerSettings) -> None:
+        self._app = app
+        self._loopback = settings.loopback
+        self._listed = frozenset(name.lower() for name in settings.allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._loopback and scope["type"] in ("http", "websocket") and not self._allows(Headers(scope=scope).get("host")):
+            error = HostNotAllowed("this server answers to names of this machine only", hint="call localhost, or use --allowed-host")
+            await reject(error, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _allows(self, header: str | None) -> bool:
+        if header is None:
+            return False
+        name = header.lower()
+        host = name[: name.find("]") + 1] if name.startswith("[") else name.partition(":")[0]
+        return is_loopback(host) or host in self._listed or name in self._listed
+
+
 class Access:
+    """Refuses WebSockets of foreign origins and callers without a key, and says who the others are."""
+
     def __init__(self, app: ASGIApp, *, settings: ServerSettings, origins: OriginRule) -> None:
         self._app = app
         self._settings = settings
         self._origins = origins
-        self._hosts = frozenset(name.lower() for name in settings.allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -37,22 +61,11 @@ class Access:
             await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> HybridError | None:
-        if self._settings.loopback and not self._host_allowed(headers.get("host")):
-            return HostNotAllowed(
-                "this server answers to names of this machine only", hint="call localhost, or start it with --allowed-host"
-            )
         if scope["type"] == "websocket" and not self._origins.allows(headers.get("origin")):
             return OriginNotAllowed("this origin may not open a WebSocket here", hint="start the server with --allowed-origin")
         if scope["path"] in PUBLIC or scope.get("method") == "OPTIONS":
             return None
         return self._authenticate(scope, headers)
-
-    def _host_allowed(self, header: str | None) -> bool:
-        if header is None:
-            return False
-        name = header.lower()
-        host = name[: name.find("]") + 1] if name.startswith("[") else name.partition(":")[0]
-        return is_loopback(host) or host in self._hosts or name in self._hosts
 
     def _authenticate(self, scope: Scope, headers: Headers) -> HybridError | None:
         keys = self._settings.keys

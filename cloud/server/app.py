@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ... import __version__
 from ..engine.frontend import Frontend
 from . import chat, completions, status, tokens
-from .access import Access
+from .access import Access, HostCheck
 from .cors import Cors, OriginRule
 from .errors_http import install_handlers
 from .generation import Service
@@ -77,8 +77,8 @@ def create_app(
     install_handlers(api)
     describe(api)
     origins = OriginRule(settings)
-    inner = Access(cast(ASGIApp, api), settings=settings, origins=origins)
-    return ServerApp(service, Observe(Cors(inner, origins=origins), metrics=metrics, clock=clock))
+    guarded = Cors(Access(cast(ASGIApp, api), settings=settings, origins=origins), origins=origins)
+    return ServerApp(service, Observe(HostCheck(guarded, settings=settings), metrics=metrics, clock=clock))
 
 
 def _speculation(service: Service) -> WebSocketRoute:

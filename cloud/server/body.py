@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import msgspec
 from pydantic import ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
-from ...shared_protocol.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+from ...shared_protocol.errors import Cancelled, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from .request_info import info_of
 from .schemas import RequestBody
 
@@ -35,12 +35,15 @@ async def read_body(request: Request, schema: type[Body]) -> Body:
 async def _read(request: Request, limit: int) -> bytes:
     body = bytearray()
     seen = 0
-    async for piece in request.stream():
-        seen += len(piece)
-        if seen <= limit:
-            body += piece
-        elif seen > limit * _PATIENCE:
-            break
+    try:
+        async for piece in request.stream():
+            seen += len(piece)
+            if seen <= limit:
+                body += piece
+            elif seen > limit * _PATIENCE:
+                break
+    except ClientDisconnect as error:
+        raise Cancelled("the client closed the connection") from error
     if seen > limit:
         raise PayloadTooLarge(f"the body has more than {limit} bytes, the limit", hint="send a shorter prompt")
     return bytes(body)

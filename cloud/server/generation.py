@@ -85,21 +85,26 @@ class Service:
         with self.admission.enter():
             info.prompt_tokens = tally.prompt
             self.metrics.count_prompt(tally.prompt)
-            meter = self.metrics.meter(job.arrival)
+            meter = self.metrics.meter(job.arrival, job.choices)
             async with aclosing(merge([self._one(job, index) for index in range(len(job.prompts))])) as chunks:
-                async for chunk in chunks:
-                    now = self.clock()
-                    tally.completion += len(chunk.token_ids)
-                    tally.cached[chunk.index // job.params.n] = chunk.num_cached
-                    info.completion_tokens = tally.completion
-                    meter.tokens(chunk.index, len(chunk.token_ids), now)
-                    if chunk.finish_reason is not None:
-                        meter.finish(chunk.finish_reason, now)
-                    if chunk.finish_reason == "error":
-                        raise EngineFailed(chunk.error or "the engine failed on this request")
-                    if chunk.finish_reason == "abort":
-                        raise Unavailable("the server stopped before the answer was complete", retry_after_s=self.settings.retry_after_s)
-                    yield chunk
+                try:
+                    async for chunk in chunks:
+                        tally.completion += len(chunk.token_ids)
+                        tally.cached[chunk.index // job.params.n] = chunk.num_cached
+                        info.completion_tokens = tally.completion
+                        meter.tokens(chunk.index, len(chunk.token_ids), self.clock())
+                        if chunk.finish_reason is not None:
+                            meter.finish(chunk.finish_reason, self.clock())
+                        self._raise_forced_end(chunk)
+                        yield chunk
+                finally:
+                    meter.leave()
+
+    def _raise_forced_end(self, chunk: Chunk) -> None:
+        if chunk.finish_reason == "error":
+            raise EngineFailed(chunk.error or "the engine failed on this request")
+        if chunk.finish_reason == "abort":
+            raise Unavailable("the server stopped before the answer was complete", retry_after_s=self.settings.retry_after_s)
 
     async def _one(self, job: Job, prompt: int) -> AsyncGenerator[Chunk]:
         request_id = job.id if len(job.prompts) == 1 else f"{job.id}-p{prompt}"

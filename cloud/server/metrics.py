@@ -74,8 +74,8 @@ class Metrics:
     def _histogram(self, name: str, text: str, model: str) -> Histogram:
         return Histogram(f"hybrid:{name}", text, ["model_name"], registry=self.registry, buckets=_SECONDS).labels(model)
 
-    def meter(self, arrival: float) -> RequestMeter:
-        return RequestMeter(self, arrival)
+    def meter(self, arrival: float, choices: int) -> RequestMeter:
+        return RequestMeter(self, arrival, choices)
 
     def exposition(self) -> bytes:
         return generate_latest(self.registry)
@@ -95,16 +95,17 @@ class Metrics:
     def observe_whole(self, seconds: float) -> None:
         self._whole.observe(seconds)
 
-    def count_finish(self, reason: str) -> None:
-        self._success.labels(self._model, reason).inc()
+    def count_finish(self, reason: str, choices: int = 1) -> None:
+        self._success.labels(self._model, reason).inc(choices)
 
 
 class RequestMeter:
     """Times of one request, in seconds of the clock that made `arrival`."""
 
-    def __init__(self, metrics: Metrics, arrival: float) -> None:
+    def __init__(self, metrics: Metrics, arrival: float, choices: int) -> None:
         self._metrics = metrics
         self._arrival = arrival
+        self._running = choices
         self._last: dict[int, float] = {}  # choice -> time of its newest token
 
     def tokens(self, choice: int, count: int, now: float) -> None:
@@ -120,5 +121,11 @@ class RequestMeter:
         self._metrics.count_generated(count)
 
     def finish(self, reason: str, now: float) -> None:
+        self._running -= 1
         self._metrics.count_finish(reason)
         self._metrics.observe_whole(now - self._arrival)
+
+    def leave(self) -> None:
+        """Nobody waits for the choices that still run."""
+        if self._running:
+            self._metrics.count_finish("abort", self._running)

@@ -138,6 +138,7 @@ def _config(app: ServerApp) -> uvicorn.Config:
         server_header=False,
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,  # it undoes the padding of frames and invites bombs
+        timeout_keep_alive=60,  # longer than clients keep theirs, or one might send into a closing connection
         timeout_graceful_shutdown=5,
     )
 

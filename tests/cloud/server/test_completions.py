@@ -58,20 +58,20 @@ async def test_sixteen_tokens_are_the_default(start: Start) -> None:
     assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == ("x" * 16, "length")
 
 
-@pytest.mark.parametrize("prompt", [[], "", [""], [[]], [["a"]], ["a", 1], [1.5], [-1], [258], None, {}])
-async def test_a_prompt_that_is_none_is_refused(start: Start, prompt: object) -> None:
+async def test_a_prompt_that_is_none_is_refused(start: Start) -> None:
     bench = await start()
-    answer = await bench.complete(prompt=prompt)
-    assert answer.status == 400
-    assert answer.error["param"].startswith("prompt")
-    assert len(answer.raw) < 1_000
+    for prompt in ([], "", [""], [[]], [["a"]], ["a", 1], [1.5], [-1], [258], None, {}):
+        answer = await bench.complete(prompt=prompt)
+        assert answer.status == 400
+        assert answer.error["param"].startswith("prompt")
+        assert len(answer.raw) < 1_000
 
 
-@pytest.mark.parametrize(("name", "value"), [("best_of", 2), ("suffix", "end"), ("logit_bias", {"1": 1}), ("echo", True)])
-async def test_fields_not_served_yet_are_refused(start: Start, name: str, value: object) -> None:
+async def test_fields_not_served_yet_are_refused(start: Start) -> None:
     bench = await start()
-    answer = await bench.complete(**{name: value})
-    assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "unsupported_parameter", name)
+    for name, value in (("best_of", 2), ("suffix", "end"), ("logit_bias", {"1": 1}), ("echo", True)):
+        answer = await bench.complete(**{name: value})
+        assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "unsupported_parameter", name)
 
 
 async def test_too_many_choices_are_refused_with_the_limit(start: Start) -> None:

@@ -31,6 +31,7 @@ async def test_an_answer_whose_client_leaves_stops_in_every_phase_with_all_its_c
     await bench.engine.advance(steps)
     await leave(bench, call)
     assert len(bench.engine.aborted) == n
+    assert f'finished_reason="abort",model_name="bytes/test"}} {n}.0' in (await bench.get("/metrics")).raw.decode()
     said = bench.engine.tokens
     await bench.engine.advance(3)
     assert bench.engine.tokens == said == max(0, steps - 3) * n

@@ -119,6 +119,7 @@ async def test_models_version_and_description(start: Start) -> None:
     assert (await bench.get("/v1/models/other")).error["code"] == "model_not_found"
     version = (await bench.get("/version")).json
     assert (version["kernel_id"], version["model"]) == ("scripted-1", "bytes/test")
-    described = (await bench.get("/openapi.json")).json
-    assert "ChatRequest" in described["components"]["schemas"]
-    assert "ChatCompletion" in described["components"]["schemas"]
+    described = await bench.get("/openapi.json")
+    schemas = described.json["components"]["schemas"]
+    assert {"ChatRequest", "ChatCompletion", "ErrorEnvelope"} <= set(schemas)
+    assert set(re.findall(r'"#/components/schemas/([^"]+)"', described.raw.decode())) <= set(schemas)
