@@ -133,7 +133,7 @@ class Answer:
             return self._template_error
         told = "; ".join(f"{target}: {error}" for target, error in self._failures.items())
         message = f"{decision.why} ({told})" if told else decision.why
-        refusal: HybridError = RouteRefused(message, reason=decision.reason)
+        refusal: HybridError = RouteRefused(message, reason=decision.reason, rule=decision.rule)
         if decision.reason == "cloud_unreachable":
             refusal = CloudUnreachable(message)
         refusal.__cause__ = next(iter(self._failures.values()), None)

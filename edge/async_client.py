@@ -78,6 +78,11 @@ class AsyncHybridClient:
         )
         self.chat = AsyncChat(AsyncCompletions(services, self._conversations, user))
 
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes given to the cloud's sockets since this client was made, probes of the link included."""
+        return 0 if self._cloud is None else self._cloud.bytes_sent
+
     async def load(self) -> None:
         """Load the device's model now; raises what is wrong with it."""
         if self._device is not None:

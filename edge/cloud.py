@@ -59,6 +59,11 @@ class CloudClient:
         self._probe_timeout_s = probe_timeout_s
         self._clock = clock
 
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes given to the cloud's sockets since this client was made, for whatever reason."""
+        return self._lanes.total.bytes_sent
+
     async def probe(self, traffic: Traffic) -> LinkState:
         """Ask the server for its health and its models: nothing of any request is in it. The faster of two round trips counts,
         since the first may have to connect."""

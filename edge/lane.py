@@ -39,14 +39,16 @@ class _CountingSocket(socket.socket):
 
     def _count(self, sent: int) -> int:
         self.lane.traffic.bytes_sent += sent
+        self.lane.total.bytes_sent += sent
         return sent
 
 
 class Lane:
     """An `aiohttp.ClientSession` over counting sockets, one connection at a time. Make it inside a running event loop."""
 
-    def __init__(self, headers: dict[str, str], connect_timeout_s: float) -> None:
+    def __init__(self, headers: dict[str, str], connect_timeout_s: float, total: Traffic) -> None:
         self.traffic = Traffic()
+        self.total = total  # of all lanes together
         connector = aiohttp.TCPConnector(limit=1, keepalive_timeout=KEEP_ALIVE_S, socket_factory=self._socket)
         self.http = aiohttp.ClientSession(
             connector=connector,
@@ -70,6 +72,7 @@ class Lanes:
     def __init__(self, headers: dict[str, str], connect_timeout_s: float) -> None:
         self._headers = headers
         self._connect_timeout_s = connect_timeout_s
+        self.total = Traffic()  # since the lanes were made
         self._idle: list[Lane] = []
         self._lent: set[Lane] = set()
         self._closed = False
@@ -86,7 +89,7 @@ class Lanes:
         """A lane until `give_back`; raises Unavailable after `close`."""
         if self._closed:
             raise Unavailable("this client is closed")
-        lane = self._idle.pop() if self._idle else Lane(self._headers, self._connect_timeout_s)
+        lane = self._idle.pop() if self._idle else Lane(self._headers, self._connect_timeout_s, self.total)
         lane.traffic = traffic
         self._lent.add(lane)
         return lane

@@ -112,6 +112,11 @@ class HybridClient:
             raise
         self.chat = Chat(Completions(self._loop, self._client))
 
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes given to the cloud's sockets since this client was made, probes of the link included."""
+        return self._client.bytes_sent
+
     def load(self) -> None:
         """Load the device's model now; raises what is wrong with it."""
         self._loop.run(self._client.load())

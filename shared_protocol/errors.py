@@ -194,9 +194,10 @@ class RouteRefused(HybridError):
 
     status, exit_code = 403, 6
 
-    def __init__(self, message: str, *, reason: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, reason: str, rule: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.code = reason
+        self.rule = rule  # the policy's key, or the built-in rule, that said so
 
 
 class ConfigError(HybridError):

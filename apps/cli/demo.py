@@ -1,0 +1,79 @@
+"""`hybrid demo`: everything at once, on this machine, with a real small model."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ...npu_backends.cpu.library import describe
+from ...shared_protocol.catalogue import load_catalogue
+from ...shared_protocol.model import Model, load_model
+from ...shared_protocol.pull import pull
+from ...shared_protocol.store import Store
+from .output import Progress, json_option, print_json
+
+WIDTHS = (20, 11, 15, 26, 7, 8, 10)
+HEAD = ("prompt", "route", "reason", "written by", "tokens", "seconds", "bytes sent")
+
+
+@click.command()
+@click.option("--model", default="smollm2-135m", show_default=True, help="The model of both sides: a name in the store, or a path.")
+@json_option
+def demo(model: str, as_json: bool) -> None:
+    """Show the whole system on this machine, with a real small model.
+
+    Starts a server on a free loopback port and a device beside it, sends eight prompts that take every way through the router,
+    takes the cloud away, and then checks that all ways of computing a text agree. Exits 1 when a check fails.
+    """
+    from ..demo import checks, rows
+
+    loaded = _load(model)
+    if not as_json:
+        _say_what_runs(loaded)
+        click.echo(_line(HEAD))
+    shown = []
+    for row in rows(loaded, loaded):
+        shown.append(row)
+        if not as_json:
+            writers = " + ".join(f"{tokens} {origin}" for origin, tokens in row.origins) or "nobody"
+            click.echo(_line((row.what, row.route, row.reason, writers, row.tokens, f"{row.seconds:.2f}", f"{row.bytes_sent:,}")))
+            click.secho(f"  > {_clip(row.prompt)}\n  < {_clip(row.text if row.text is not None else row.why)}", dim=True)
+    found = checks(loaded, shown)
+    if as_json:
+        print_json({"rows": [row.to_json() for row in shown], "checks": found})
+    else:
+        click.echo("\nOne model is on both sides here, so every draft is accepted by construction: the way is shown, not a gain.\n")
+        for name, value in found.items():
+            click.echo(f"{'ok  ' if _holds(value) else 'FAIL'} {name.replace('_', ' ')}: {value}")
+    if not all(_holds(value) for value in found.values()):
+        sys.exit(1)
+
+
+def _load(name: str) -> Model:
+    if name in load_catalogue():
+        progress = Progress()
+        try:
+            pull(name, Store(), progress=progress)
+        finally:
+            progress.close()
+    return load_model(name)
+
+
+def _say_what_runs(model: Model) -> None:
+    status = describe()
+    kernels = f"native kernels {status.kernel_id}" if status.found else f"the NumPy reference, which is slower: {status.reason}"
+    click.echo(f"{model.card.name}, {model.card.quantisation}, {model.card.num_parameters / 1e6:.0f} M parameters, on {kernels}\n")
+
+
+def _line(cells: tuple[object, ...]) -> str:
+    return "  ".join(str(cell).ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
+
+
+def _clip(text: str, width: int = 110) -> str:
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= width else one_line[: width - 1] + "…"
+
+
+def _holds(value: object) -> bool:
+    return value is True or (value == 0 and value is not False)
