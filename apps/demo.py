@@ -27,7 +27,7 @@ MAX_TOKENS = 48
 CHECK_TOKENS = 16
 CHUNK = 7  # tokens of a prompt in one step, for the chunked check
 
-SIMPLE = "What is the capital of France?"
+SIMPLE = "Which planet is known as the red planet?"
 HARD = "Design and implement a lock-free queue in Rust, prove that it is linearizable, and analyse its complexity step by step."
 UNCERTAIN = "Explain why the sky is blue and compare it with a sunset."
 DRAFTED = "Prove that the square root of two is irrational, step by step, and explain why each step is needed."
