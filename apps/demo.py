@@ -6,7 +6,7 @@ Real parts only. With one model on both sides every draft is accepted by constru
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from ..edge.client import HybridClient
 from ..router.policy import Policy
 from ..shared_protocol.errors import CloudUnreachable, RouteRefused
 from ..shared_protocol.model import Model
+from ..shared_protocol.openai import Span
 from ..shared_protocol.sampling import SamplingParams
 from .exactness import Prompts, alone, batched, warm
 
@@ -122,9 +123,17 @@ def _ask(client: HybridClient, prompt: Prompt) -> Row:
         tokens=answer.usage.completion_tokens,
         seconds=round(time.perf_counter() - began, 3),
         bytes_sent=client.bytes_sent - sent,
-        origins=tuple((span.origin, span.tokens) for span in info.spans),
+        origins=_by_origin(info.spans),
         private=prompt.private,
     )
+
+
+def _by_origin(spans: Sequence[Span]) -> tuple[tuple[str, int], ...]:
+    """Tokens of each origin, in the order of their first appearance."""
+    tokens: dict[str, int] = {}
+    for span in spans:
+        tokens[span.origin] = tokens.get(span.origin, 0) + span.tokens
+    return tuple(tokens.items())
 
 
 def checks(cloud: Model, shown: list[Row]) -> dict[str, object]:

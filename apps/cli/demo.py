@@ -13,7 +13,7 @@ from ...shared_protocol.pull import pull
 from ...shared_protocol.store import Store
 from .output import Progress, json_option, print_json
 
-WIDTHS = (20, 11, 15, 26, 7, 8, 10)
+WIDTHS = (20, 11, 17, 22, 6, 7, 10)
 HEAD = ("prompt", "route", "reason", "written by", "tokens", "seconds", "bytes sent")
 
 
