@@ -100,6 +100,13 @@ class Drafter:
         self._drafts = ()
         return len(self.committed)
 
+    def drop(self) -> None:
+        """Forget the last draft, which the cloud did not take."""
+        self._drafts = ()
+        self._full = False
+        if not self._outgrown:
+            self._runtime.truncate(min(self._runtime.length, len(self.committed) - 1))
+
     def rewind(self, start: int, ids: Sequence[int]) -> int:
         """The cloud's tokens from `start` on are `ids`, before that they are ours, drafts included: put right what is committed and
         held; return the new committed length."""

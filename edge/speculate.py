@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 
-from ..shared_protocol.errors import HybridError, ProtocolError
+from ..shared_protocol.errors import HybridError, ProtocolError, QuotaExceeded, StreamInterrupted
 from ..shared_protocol.frames import (
     MAX_DRAFT_IDS,
     VERSION,
@@ -41,6 +41,8 @@ from .link import Link
 from .piece import Piece, merged, usage_of
 from .remote_errors import error_of_code
 from .visible import VisibleText
+
+_GONE = ("lease_expired", "unknown_session")  # codes of Error frames after which nothing more comes
 
 Run = Callable[[Callable[[], object]], Awaitable[object]]  # executes the device's work, in its thread
 
@@ -110,7 +112,7 @@ class Speculation:
         await prefilled
 
     async def _play_round(self, link: Link, k: int, run: Run) -> Verdict | None:
-        """One draft and its answer; None when the answer was a correction."""
+        """One draft and its answer; None when there is more to do: a correction was taken, or drafts are no longer."""
         drafter, limit = self.drafter, self._open.sampling.max_tokens
         if limit is not None:
             k = min(k, limit - len(self.output_ids) - 1)  # the cloud adds a token of its own
@@ -120,7 +122,14 @@ class Speculation:
         base = len(drafter.committed)
         self._round += 1
         await link.send(Draft(self._session, self._round, base, prefix_hash(drafter.committed), pack_ids(ids)))
-        answer = await _receive(link)
+        try:
+            answer = await _receive(link)
+        except QuotaExceeded:  # for drafts: too many were wrong; the round was not taken
+            if not ids:
+                raise
+            self._draft_ids, self._round = 0, self._round - 1
+            await run(drafter.drop)
+            return None
         if isinstance(answer, Verdict | Stale) and answer.round != self._round:
             raise ProtocolError(f"the cloud answered round {answer.round}, round {self._round} was asked", round=answer.round)
         if isinstance(answer, Stale):
@@ -155,6 +164,8 @@ class Speculation:
 async def _receive(link: Link) -> CloudFrame:
     """The next frame, unless it is an error, which is raised."""
     frame = await link.receive()
+    if isinstance(frame, Error) and frame.code in _GONE:
+        raise StreamInterrupted(f"the cloud has ended this answer: {frame.message}")
     if isinstance(frame, Error):
         raise error_of_code(frame.code, frame.message, frame.retry_after_s)
     return frame

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from ..router.decision import Decision
-from ..shared_protocol.errors import FingerprintMismatch, ModelNotFound, NotFound, StreamInterrupted
+from ..shared_protocol.errors import FingerprintMismatch, HybridError, ModelNotFound, NotFound
 from ..shared_protocol.frames import Open
 from ..shared_protocol.openai import Span
 from ..shared_protocol.wire import pack_ids
@@ -21,7 +21,7 @@ from .target import TargetFailed, blame
 
 async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
     """Raises TargetFailed("speculation") when the cloud cannot take part at all, TargetFailed("cloud") when it is gone before the
-    first token. Later, `on_link_loss` decides: the device finishes the answer alone, marked so, or StreamInterrupted is raised."""
+    first token. Later, `on_link_loss` decides: the device finishes the answer alone, marked so, or the cloud's error is raised."""
     services, request, prompt = answer.services, decision.shareable, answer.prompt_ids
     device, cloud = services.device, services.cloud
     assert device is not None
@@ -44,7 +44,7 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
         drafter = session.drafter(prompt, params, answer.seed, mutate)
         speculation = Speculation(drafter, session.model.tokenizer, opening)
         k = decision.plan.draft_len if services.draft_len is None else services.draft_len
-        lost: StreamInterrupted | None = None
+        lost: HybridError | None = None
         try:
             with blame("cloud"):
                 link = await cloud.open_link(request, answer.traffic)
@@ -57,15 +57,16 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
             services.can_speculate = isinstance(error, ModelNotFound)  # that one is this request's own
             raise TargetFailed("speculation", error) from error
         except TargetFailed as failed:
-            if not (isinstance(failed.error, StreamInterrupted) and speculation.origins):
+            if failed.target != "cloud" or not speculation.origins:
                 raise
             lost = failed.error
         if lost is not None:
-            services.monitor.lost()
+            if lost.status != 429:
+                services.monitor.lost()
             answer.cloud_used = len(drafter.committed)
             if services.on_link_loss == "fail":
                 raise lost
-            async for piece in _finish_alone(answer, session, speculation):
+            async for piece in _finish_alone(answer, session, speculation, lost):
                 yield piece
 
 
@@ -77,7 +78,7 @@ def _blaming_edge(device: Device) -> Run:
     return run
 
 
-async def _finish_alone(answer: AnswerState, session: Session, speculation: Speculation) -> AsyncGenerator[Piece, None]:
+async def _finish_alone(answer: AnswerState, session: Session, speculation: Speculation, lost: HybridError) -> AsyncGenerator[Piece, None]:
     """The device goes on from the committed tokens; that the target's guarantee ends there is told by the spans."""
     device, prompt = answer.services.device, answer.prompt_ids
     assert device is not None
@@ -85,7 +86,10 @@ async def _finish_alone(answer: AnswerState, session: Session, speculation: Spec
     assert answer.decision is not None
     known, origins = speculation.output_ids, speculation.origins
     answer.decision = replace(
-        answer.decision, reason="cloud_unreachable", rule="on_link_loss", why="the link was lost: the device finished the answer"
+        answer.decision,
+        reason="quota_degraded" if lost.status == 429 else "cloud_unreachable",
+        rule="on_link_loss",
+        why=f"the device finished the answer: {lost.message}",
     )
     params = answer.request.sampling
     rest = await device.run(lambda: session.generate(prompt, params, known=known))

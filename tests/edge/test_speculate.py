@@ -139,6 +139,28 @@ async def test_when_the_device_is_full_the_cloud_goes_on_alone() -> None:
     assert [len(frame.ids) // 3 for frame in cloud.frames if isinstance(frame, Draft)][-3:] == [0, 0, 0]
 
 
+async def test_when_too_many_drafts_were_wrong_plain_steps_finish_the_answer() -> None:
+    class Strict(ToyCloud):
+        def _verify(self, frame: Draft) -> CloudFrame:
+            return Error("quota_exceeded", "too many", frame.round, 1.0) if frame.round > 2 and frame.ids else super()._verify(frame)
+
+    cloud, speculation = Strict(), speculation_of(p=1.0)
+    await pieces_of(speculation, cloud, 4)
+    assert speculation.output_ids == cloud.plain(PROMPT, PARAMS, SEED)
+    assert [len(frame.ids) // 3 for frame in cloud.frames if isinstance(frame, Draft)] == [4, 4, 4] + [0] * 18
+
+
+async def test_a_session_that_the_cloud_has_ended_is_a_link_that_is_lost() -> None:
+    class Gone(ToyCloud):
+        def _verify(self, frame: Draft) -> CloudFrame:
+            return Error("lease_expired", "idle") if frame.round > 2 else super()._verify(frame)
+
+    speculation = speculation_of()
+    with pytest.raises(StreamInterrupted):
+        await pieces_of(speculation, Gone(), 4)
+    assert len(speculation.output_ids) == 10
+
+
 async def test_leaving_early_cancels_the_answer() -> None:
     cloud, speculation = ToyCloud(), speculation_of()
     async with aclosing(speculation.pieces(LoopbackLink(cloud.handle), 2, run)) as pieces:
