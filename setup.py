@@ -15,6 +15,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 PACKAGE = "hybrid.npu_backends.cpu"
 KERNELS = Path("npu_backends/cpu/kernels")
@@ -32,9 +33,16 @@ class BuildKernels(build_ext):
         target = Path(self.get_ext_fullpath(ext.name))
         target.unlink(missing_ok=True)  # a stale library must not outlive a failed build
         target.parent.mkdir(parents=True, exist_ok=True)
-        problem = compile_kernels([str(source) for source in sorted(KERNELS.glob("*.cpp"))], target)
+        problem = compile_kernels(ext.sources, target)
         if problem:
             self.warn(f"the native kernels were not built, the slower NumPy reference will serve: {problem}")
+
+
+class BuildModules(build_py):
+    """The root folder is the package `hybrid`; this file lies in it but is no part of it."""
+
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
+        return [found for found in super().find_package_modules(package, package_dir) if found[:2] != ("hybrid", "setup")]
 
 
 def compile_kernels(sources: list[str], target: Path) -> str | None:
@@ -57,7 +65,11 @@ def compiler() -> list[str] | None:
     return next(([name] for name in ("c++", "g++", "clang++") if shutil.which(name)), None)
 
 
+def files(pattern: str) -> list[str]:
+    return sorted(str(path) for path in KERNELS.glob(pattern))
+
+
 setup(
-    ext_modules=[Extension(f"{PACKAGE}.kernels", sources=[], depends=[str(path) for path in KERNELS.glob("*")], optional=True)],
-    cmdclass={"build_ext": BuildKernels},
+    ext_modules=[Extension(f"{PACKAGE}.kernels", sources=files("*.cpp"), depends=files("*.h"), optional=True)],
+    cmdclass={"build_ext": BuildKernels, "build_py": BuildModules},
 )
