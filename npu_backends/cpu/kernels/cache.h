@@ -21,7 +21,6 @@ class Cache {
    public:
     Cache(int layers, int num_blocks, int kv_heads, int block_size, int head_dim)
         : kv_heads_(kv_heads),
-          block_size_(block_size),
           head_dim_(head_dim),
           head_stride_(static_cast<int64_t>(block_size) * head_dim),
           layer_stride_(head_stride_ * kv_heads * num_blocks),
@@ -52,7 +51,7 @@ class Cache {
    private:
     int64_t at(int layer, int head, int block) const { return layer * layer_stride_ + block * block_stride() + head * head_stride_; }
 
-    int kv_heads_, block_size_, head_dim_;
+    int kv_heads_, head_dim_;
     int64_t head_stride_, layer_stride_, elements_;
     uint16_t* memory_ = nullptr;
     uint16_t* keys_ = nullptr;

@@ -134,14 +134,11 @@ void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, 
     }
 }
 
-bool available() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }
-
 }  // namespace
 
 const Kernels kAvx2Kernels = {
     "avx2",
     "avx2-1",
-    available,
     {gemm<kQ4_1>, gemm<kQ8_0>},
     quantise<Avx8>,
     rms_norm<Avx8>,

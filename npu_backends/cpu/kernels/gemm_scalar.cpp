@@ -85,7 +85,6 @@ void gemm_q8_0(const uint8_t* panel, const Activations& inputs, int first, int r
 const Kernels kScalarKernels = {
     "scalar",
     "scalar-1",
-    [] { return true; },
     {gemm_q4_1, gemm_q8_0},
     quantise<Scalar8>,
     rms_norm<Scalar8>,

@@ -24,7 +24,6 @@ struct AttentionRow {
 struct Kernels {
     const char* isa;
     const char* id;
-    bool (*available)();
     // one panel against `rows` rows from `first` on: out[r * out_stride + 0..15]
     void (*gemm[kKinds])(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride);
     // int8 codes and scales of x[0 .. n), n a multiple of 32; rounds half to even
