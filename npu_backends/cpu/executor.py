@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,8 @@ class CpuExecutor(StepExecutor):
 
     def __init__(self, model: Model, *, num_blocks: int, block_size: int = 16, threads: int | None = None) -> None:
         self._handle: int | None = None
+        self._lock = threading.Lock()  # a close waits for the step that runs
+        self._process = os.getpid()
         self._native = load()
         self._arch = arch = model.architecture
         _check_sizes(arch, block_size)
@@ -71,8 +75,6 @@ class CpuExecutor(StepExecutor):
             raise EngineFailed(f"the kernels could not start: too little memory for {num_blocks} blocks, or for {self.threads} threads")
 
     def step(self, batch: StepBatch) -> NDArray[np.float32]:
-        if self._handle is None:
-            raise EngineFailed("this executor is closed")
         check_batch(
             batch,
             vocab_size=self.vocab_size,
@@ -93,23 +95,31 @@ class CpuExecutor(StepExecutor):
             block_tables=batch.block_tables.ctypes.data,
             logit_index=batch.logit_rows.ctypes.data,
         )
-        if self._native.library.hybrid_step(self._handle, ctypes.byref(arguments), logits.ctypes.data):
+        with self._lock:
+            if self._handle is None:
+                raise EngineFailed("this executor is closed")
+            if os.getpid() != self._process:
+                raise EngineFailed("this executor was opened before a fork: its threads are not in this process, open another one")
+            failed = self._native.library.hybrid_step(self._handle, ctypes.byref(arguments), logits.ctypes.data)
+        if failed:
             raise EngineFailed(f"too little memory for a step of {len(batch.token_ids)} tokens")
         return logits
 
     def memory(self) -> MemoryReport:
         kv = scratch = 0
-        if self._handle is not None:
-            native: Any = self._native.library.hybrid_memory(self._handle)
-            kv, scratch = native.kv, native.scratch
+        with self._lock:
+            if self._handle is not None:
+                native: Any = self._native.library.hybrid_memory(self._handle)
+                kv, scratch = native.kv, native.scratch
         return MemoryReport(weights=self._weights.nbytes, kv=kv, scratch=scratch, peak=peak_bytes())
 
     def close(self) -> None:
-        """Free the cache and the threads; harmless when already closed."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            self._native.library.hybrid_close(handle)
-            self._weights.drop()
+        """Free weights, cache and threads; harmless when already closed."""
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle is not None and os.getpid() == self._process:  # after a fork there are no threads to join
+                self._native.library.hybrid_close(handle)
+                self._weights.drop()
 
     def __del__(self) -> None:
         self.close()

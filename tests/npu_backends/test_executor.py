@@ -1,6 +1,7 @@
 """Opening, refusing, and closing executors."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,22 @@ def test_memory_counts_weights_cache_and_scratch(executor: StepExecutor) -> None
     report = executor.memory()
     assert report.kv == 2 * 2 * 8 * 16 * 2 * 16 * 2  # K and V, layers, blocks, positions, heads, inputs, bytes of a half
     assert report.weights > 50_000 and report.peak > report.weights
+
+
+@needs_native
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # that it has threads is the point
+def test_a_step_after_a_fork_is_refused_and_does_not_hang(tiny_llama: Model) -> None:
+    with native(tiny_llama, threads=2) as opened:
+        child = os.fork()
+        if child == 0:
+            try:
+                opened.step(batch_of([([1], 0, [1])]))
+            except EngineFailed:
+                opened.close()
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 @needs_native

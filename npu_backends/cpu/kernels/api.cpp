@@ -20,19 +20,23 @@ Model::Model(const HybridModelSpec& given, const Kernels& table)
     scratch_stride = std::max({static_cast<int64_t>(spec.hidden), heads, shared, static_cast<int64_t>(2 * kRowBlock * kGroup)});
     scratch_stride = (scratch_stride + 31) / 32 * 32;
     scratch.reserve(scratch_stride * spec.threads);
+    own_narrow.resize(static_cast<size_t>(spec.threads));
+    for (QuantisedRows& rows : own_narrow) rows.reserve(kOwnRows, spec.hidden);
 }
 
 void Model::reserve(int tokens) {
     hidden.reserve(static_cast<int64_t>(tokens) * spec.hidden);
     query.reserve(static_cast<int64_t>(tokens) * head_columns());
-    attention.reserve(static_cast<int64_t>(tokens) * head_columns());
+    if (spec.heads / spec.kv_heads * spec.head_dim % kGroup != 0) attention.reserve(static_cast<int64_t>(tokens) * head_columns());
     narrow.reserve(tokens, std::max(spec.hidden, head_columns()));
     wide.reserve(tokens, spec.ffn);
     sequence_of.reserve(tokens);
 }
 
 int64_t Model::scratch_bytes() const {
-    return hidden.bytes() + query.bytes() + attention.bytes() + narrow.bytes() + wide.bytes() + sequence_of.bytes() + scratch.bytes();
+    int64_t own = 0;
+    for (const QuantisedRows& rows : own_narrow) own += rows.bytes();
+    return own + hidden.bytes() + query.bytes() + attention.bytes() + narrow.bytes() + wide.bytes() + sequence_of.bytes() + scratch.bytes();
 }
 
 }  // namespace hybrid

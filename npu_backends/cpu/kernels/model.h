@@ -13,6 +13,9 @@ namespace hybrid {
 // Rows that one work item takes through a panel: their activations stay in the second-level cache.
 constexpr int kRowBlock = 64;
 
+// Up to this many rows, each member norms all of them for itself.
+constexpr int kOwnRows = 4;
+
 // Memory that grows and is never cleared; what a step reads it has written before.
 template <class T>
 class Buffer {
@@ -58,13 +61,14 @@ struct Model {
     Cache cache;
     ThreadPool pool;
 
-    Buffer<float> hidden;     // [tokens][hidden], the residual stream
-    Buffer<float> query;      // [tokens][heads * head_dim], rotated
-    Buffer<float> attention;  // [tokens][heads * head_dim]
-    QuantisedRows narrow;     // inputs of the next projection: the normed stream, or attention's output
-    QuantisedRows wide;       // [tokens][ffn], inputs of `down`
-    Buffer<int32_t> sequence_of;  // [tokens]
-    Buffer<float> scratch;    // [threads][scratch_stride]
+    Buffer<int32_t> sequence_of;            // [tokens]
+    Buffer<float> hidden;                   // [tokens][hidden], the residual stream
+    Buffer<float> query;                    // [tokens][heads * head_dim], rotated
+    Buffer<float> attention;                // [tokens][heads * head_dim], where a group spans KV heads
+    QuantisedRows narrow;                   // [tokens]: the normed stream, then attention's output
+    std::vector<QuantisedRows> own_narrow;  // [threads][kOwnRows]: the normed stream of a small step
+    QuantisedRows wide;                     // [tokens][ffn], inputs of `down`
+    Buffer<float> scratch;                  // [threads][scratch_stride]
     int64_t scratch_stride = 0;
 };
 

@@ -76,7 +76,8 @@ class Step {
     const HybridBatch& batch_;
     float* logits_;
     Member& member_;
-    float* scratch_;  // this thread's
+    Activations inputs_{};  // of the next projection, after a norm
+    float* scratch_;        // this thread's
 };
 
 void Step::embed() {
@@ -88,27 +89,32 @@ void Step::normalise_row(int row, const float* weight, const Activations& out, i
     k_.quantise(scratch_, s_.hidden, out.row_codes(out_row), out.row_scales(out_row));
 }
 
-// narrow = quantised(norm(hidden))
+// inputs_ = quantised(norm(hidden)). A few rows are normed by every member for itself: that costs less than a barrier. Nobody writes
+// `hidden` again before the barrier of the projection that reads inputs_.
 void Step::normalise(const float* weight) {
-    const Activations out = m_.narrow.view(s_.hidden);
-    member_.for_each(batch_.tokens, [&](int row) { normalise_row(row, weight, out, row); });
+    if (batch_.tokens <= kOwnRows) {
+        inputs_ = m_.own_narrow[static_cast<size_t>(member_.index())].view(s_.hidden);
+        for (int row = 0; row < batch_.tokens; row++) normalise_row(row, weight, inputs_, row);
+        return;
+    }
+    inputs_ = m_.narrow.view(s_.hidden);
+    member_.for_each(batch_.tokens, [&](int row) { normalise_row(row, weight, inputs_, row); });
 }
 
 // Work item: one head of q, k or v for a block of rows. Heads 0 .. heads - 1 are queries, then come keys, then values.
 void Step::project_heads(int layer, const HybridLayer& weights) {
-    const Activations inputs = m_.narrow.view(s_.hidden);
     const int dim = s_.head_dim, heads = s_.heads + 2 * s_.kv_heads;
     member_.for_each(row_blocks(batch_.tokens) * heads, [&](int item) {
         const int first = item / heads * kRowBlock, rows = std::min(kRowBlock, batch_.tokens - first);
         const int head = item % heads, kv_head = (head - s_.heads) % s_.kv_heads;
         if (head < s_.heads) {
-            gemm_panels(weights.query, head * dim, dim, inputs, first, rows, scratch_, dim);
+            gemm_panels(weights.query, head * dim, dim, inputs_, first, rows, scratch_, dim);
             for (int r = 0; r < rows; r++) store_query(first + r, head, scratch_ + r * dim);
         } else if (head < s_.heads + s_.kv_heads) {
-            gemm_panels(weights.key, kv_head * dim, dim, inputs, first, rows, scratch_, dim);
+            gemm_panels(weights.key, kv_head * dim, dim, inputs_, first, rows, scratch_, dim);
             for (int r = 0; r < rows; r++) store_key(layer, first + r, kv_head, scratch_ + r * dim);
         } else {
-            gemm_panels(weights.value, kv_head * dim, dim, inputs, first, rows, scratch_, dim);
+            gemm_panels(weights.value, kv_head * dim, dim, inputs_, first, rows, scratch_, dim);
             for (int r = 0; r < rows; r++) store_value(layer, first + r, kv_head, scratch_ + r * dim);
         }
     });
@@ -175,13 +181,13 @@ void Step::project_onto_hidden(const HybridMatrix& matrix, const Activations& in
 
 // wide = quantised(silu(gate) * up). Work item: the 32 columns of one group for a block of rows.
 void Step::gate_and_up(const HybridLayer& weights) {
-    const Activations inputs = m_.narrow.view(s_.hidden), out = m_.wide.view(s_.ffn);
+    const Activations out = m_.wide.view(s_.ffn);
     const int groups = s_.ffn / kGroup;
     member_.for_each(row_blocks(batch_.tokens) * groups, [&](int item) {
         const int first = item / groups * kRowBlock, rows = std::min(kRowBlock, batch_.tokens - first), group = item % groups;
         float* up = scratch_ + kRowBlock * kGroup;
-        gemm_panels(weights.gate, group * kGroup, kGroup, inputs, first, rows, scratch_, kGroup);
-        gemm_panels(weights.up, group * kGroup, kGroup, inputs, first, rows, up, kGroup);
+        gemm_panels(weights.gate, group * kGroup, kGroup, inputs_, first, rows, scratch_, kGroup);
+        gemm_panels(weights.up, group * kGroup, kGroup, inputs_, first, rows, up, kGroup);
         k_.silu_multiply(scratch_, up, rows * kGroup);
         for (int r = 0; r < rows; r++) {
             const int row = first + r;
