@@ -21,7 +21,10 @@ from pathlib import Path
 import numpy as np
 from hybrid.npu_backends.cpu.executor import CpuExecutor
 from hybrid.npu_backends.step import StepBatch
+from hybrid.shared_protocol.errors import ModelNotFound
 from hybrid.shared_protocol.model import Model, load_model
+from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.store import Store
 from peer_llama_cpp import LlamaCpp
 
 BLOCK = 16
@@ -39,7 +42,7 @@ def main() -> None:
     if options.rounds < 9:
         parser.error("--rounds must be at least 9")
     load_before = os.getloadavg()[0]
-    model = load_model(options.model)
+    model = open_model(options.model)
     record: dict[str, object] = {
         "results": [compare(model, rows, options.context, options.threads, options.rounds) for rows in options.rows]
     }
@@ -53,6 +56,15 @@ def main() -> None:
         "bars_read_on": "wall_ratio" if load_before < 0.3 else "cpu_ratio",
     }
     print(json.dumps(record) if options.json else table(record))
+
+
+def open_model(name: str) -> Model:
+    """Load `name`; a model of the catalogue that is not in the store yet is pulled."""
+    try:
+        return load_model(name)
+    except ModelNotFound:
+        pull(name, Store())
+        return load_model(name)
 
 
 def compare(model: Model, rows: int, context: int, threads: int, rounds: int) -> dict[str, object]:

@@ -37,6 +37,9 @@ inline void prefetch(const uint8_t* p) {
     for (int line = 0; line < Bytes; line += 64) _mm_prefetch(reinterpret_cast<const char*>(p + line), _MM_HINT_T0);
 }
 
+// Takes the sums here and now. Left alone, GCC computes all products of a group first and adds them up afterwards, through memory.
+inline void in_order(__m256i (&sums)[2]) { asm("" : "+x"(sums[0]), "+x"(sums[1])); }
+
 // dots[r][half] = sum over the group's 32 inputs of code * activation. A pair product is at most 2 * 15 * 128, eight of them fit int16.
 template <int Rows>
 inline void dot_q4_1(const uint8_t* group, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
@@ -53,7 +56,7 @@ inline void dot_q4_1(const uint8_t* group, const int8_t* codes, int64_t stride, 
             const __m256i sum_right = _mm256_add_epi16(_mm256_maddubs_epi16(low_right, low), _mm256_maddubs_epi16(high_right, high));
             dots[r][0] = word == 0 ? sum_left : _mm256_add_epi16(dots[r][0], sum_left);
             dots[r][1] = word == 0 ? sum_right : _mm256_add_epi16(dots[r][1], sum_right);
-            asm("" : "+x"(dots[r][0]), "+x"(dots[r][1]));
+            in_order(dots[r]);
         }
     }
 #pragma GCC unroll 8
@@ -80,6 +83,7 @@ inline void dot_q8_0(const uint8_t* group, const int8_t* codes, int64_t stride, 
             const __m256i pairs_right = _mm256_maddubs_epi16(size_right, _mm256_sign_epi8(x, right));
             dots[r][0] = _mm256_add_epi32(dots[r][0], _mm256_madd_epi16(pairs_left, ones));
             dots[r][1] = _mm256_add_epi32(dots[r][1], _mm256_madd_epi16(pairs_right, ones));
+            in_order(dots[r]);
         }
     }
 }
