@@ -8,8 +8,9 @@
     6 confidence   after the device has answered: cascade.resolve_cascade
     7 plan         whether drafting pays, which chooses between the last two
 
-The first stage that leaves a single way names the reason. Falling back is deciding again with the facts changed (the link not
-reachable, the runtime not available): privacy is asked again each time, so no failure relaxes it.
+The stage that took the wanted way away names the reason; what the device would answer anyway blames nobody. Falling back is
+deciding again with the facts changed (the link not reachable, the runtime not available): privacy is asked again each time, so no
+failure relaxes it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
         choice = _private(assessment, facts, context)
     else:
         assessment, shareable = Assessment("public"), cleared
-        choice = _within_quota(_available(facts) or _by_complexity(facts, context), facts, context)
+        choice = _within_quota(_available(facts, context) or _by_complexity(facts, context), facts, context)
     to_cloud = choice.route in ("cloud", "cascade", "speculative")
     sync_s = facts.plan.sync_s[facts.plan.draft_len] if facts.plan.sync_s and facts.plan.draft_len else None
     return Decision(
@@ -155,12 +156,14 @@ def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> _C
     return _Choice("edge", "private", f"privacy.{assessment.verdict}", f"stays on the device ({kinds})")
 
 
-def _available(facts: _Facts) -> _Choice | None:
+def _available(facts: _Facts, context: RouteContext) -> _Choice | None:
+    """The one side that can answer; None when both can. A prompt that is the device's anyway does not blame the cloud."""
     edge, cloud = facts.edge_out, facts.cloud_out
     if cloud is not None and edge is not None:
         return _Choice("refuse", cloud.reason, cloud.rule, f"{edge.why}, and {cloud.why}")
     if cloud is not None:
-        return _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
+        wanted = _by_complexity(facts, context)
+        return wanted if wanted.route == "edge" else _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
     if edge is not None:
         return _Choice("cloud", edge.reason, edge.rule, f"{edge.why}: the cloud answers")
     return None

@@ -63,6 +63,7 @@ def way(prompt: object, **facts: object) -> tuple[str, str, str]:
         (HARD, {"quota": QuotaView(available=3, capacity=1000)}, ("edge", "quota_degraded", "quota.on_exhausted")),
         (PRIVATE_AND_HARD, {}, ("refuse", "private_too_hard", "privacy.too_hard_from")),
         (HARD, {"link": OFFLINE}, ("edge", "cloud_unreachable", "capability.cloud")),
+        (SIMPLE, {"link": OFFLINE}, ("edge", "simple", "complexity.cascade_from")),
     ],
 )
 def test_each_way_through_the_router_is_reached_by_a_natural_prompt(prompt: str, facts: dict, expected: tuple[str, str, str]) -> None:
