@@ -43,6 +43,17 @@ class _CountingSocket(socket.socket):
         return sent
 
 
+async def _stay(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """aiohttp would follow the redirect of a WebSocket's handshake, and what is said then would go wherever it leads."""
+    response = await handler(request)
+    if 300 <= response.status < 400 and "upgrade" in request.headers:
+        response.close()
+        raise aiohttp.WSServerHandshakeError(
+            response.request_info, response.history, message="redirected", status=response.status, headers=response.headers
+        )
+    return response
+
+
 class Lane:
     """An `aiohttp.ClientSession` over counting sockets, one connection at a time. Make it inside a running event loop."""
 
@@ -57,6 +68,7 @@ class Lane:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_s),
             auto_decompress=True,
             trust_env=False,  # no proxy or credentials that were not asked for
+            middlewares=(_stay,),
         )
 
     def _socket(self, info: tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]) -> socket.socket:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import aiohttp
+import pytest
 from hybrid.edge.lane import Lanes, Traffic
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -74,3 +75,22 @@ async def test_a_refused_connection_sends_nothing() -> None:
             await lane.http.get("http://127.0.0.1:9")
     await lanes.close()
     assert traffic.bytes_sent == 0
+
+
+async def test_a_websocket_is_not_redirected_to_another_server() -> None:
+    asked: list[bytes] = []
+
+    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1])
+        if len(asked) == 1:
+            writer.write(b"HTTP/1.1 307 X\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n")
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(redirect, "127.0.0.1", 0) as server:
+        lanes = Lanes({}, 60)
+        async with lanes.borrow(Traffic()) as lane:
+            with pytest.raises(aiohttp.WSServerHandshakeError):
+                await lane.http.ws_connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/here")
+        await lanes.close()
+    assert asked == [b"/here"]
