@@ -66,9 +66,10 @@ def text_of(value: object, param: str) -> str:
     """A string that can be sent; InvalidRequest names `param` and never holds the text, not even in its context."""
     if not isinstance(value, str):
         raise InvalidRequest(f"{param} must be a string, found {type(value).__name__}", param=param)
+    value = str.__str__(value)  # of a subclass, the characters that would be sent
     try:
         value.encode("utf-8")
-        return str(value)
+        return value
     except UnicodeEncodeError as error:
         at = error.start
     raise InvalidRequest(f"{param} is no valid Unicode: half a surrogate pair at character {at}", param=param)

@@ -32,6 +32,7 @@ class RouteRequest:
     user: str = "local"
     sampling: SamplingParams = field(default_factory=SamplingParams)
     tools: tuple[str, ...] = ()  # each the JSON text of one tool
+    model: str | None = None  # what the cloud is asked for; None: its own first
 
     def __repr__(self) -> str:
         return f"RouteRequest({len(self.messages)} messages, {self.num_bytes} bytes)"
@@ -45,6 +46,7 @@ class RouteRequest:
         user: str = "local",
         sampling: SamplingParams | None = None,
         tools: object = (),
+        model: str | None = None,
     ) -> RouteRequest:
         """Check and freeze messages in OpenAI's shape; a bare string is one user message.
 
@@ -61,13 +63,15 @@ class RouteRequest:
         if max_tokens is not None:
             sampling = msgspec.structs.replace(sampling or SamplingParams(), max_tokens=max_tokens)
         sampling = sampling or SamplingParams()
-        for number, stop in enumerate(sampling.stop):
-            text_of(stop, f"stop.{number}")
+        stop = tuple(text_of(text, f"stop.{number}") for number, text in enumerate(sampling.stop))
+        if stop != sampling.stop:  # a list could still change
+            sampling = msgspec.structs.replace(sampling, stop=stop)
         return cls(
             messages=tuple(message_of(m, f"messages.{i}") for i, m in enumerate(messages)),
             user=text_of(user, "user"),
             sampling=sampling,
             tools=_tools(tools),
+            model=None if model is None else text_of(model, "model"),
         )
 
     @property
@@ -84,15 +88,18 @@ class RouteRequest:
         return tuple(kind for message in self.messages for kind in message.unreadable)
 
     def texts(self) -> Iterator[str]:
-        """Every string that would be sent, tool calls, tools and stop strings included."""
+        """Every string that would be sent, tool calls, tools, stop strings and the model's name included."""
         for message in self.messages:
             yield message.content or ""
             yield from filter(None, (message.name, message.tool_call_id))
             for call in message.tool_calls:
-                yield from (call.id, call.name, "\n".join(_leaves(call.arguments)))
+                leaves = _leaves(call.arguments)  # unescaped; a key that occurs twice is sent twice, but decoded once
+                yield from (call.id, call.name, "\n".join(leaves), *(() if leaves == [call.arguments] else (call.arguments,)))
         for tool in self.tools:
             yield "\n".join(_leaves(tool))
         yield from self.sampling.stop
+        if self.model is not None:
+            yield self.model
 
     def to_openai(self) -> list[dict[str, Any]]:
         return [message.to_openai() for message in self.messages]

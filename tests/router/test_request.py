@@ -109,9 +109,28 @@ def test_every_string_that_would_be_sent_is_searched() -> None:
         {"role": "tool", "content": "r", "tool_call_id": "id-2"},
     ]
     tools = [{"name": "t-1", "parameters": {"enum": ["e-1"]}}]
-    found = "\n".join(RouteRequest.of(messages, tools=tools, sampling=SamplingParams(stop=("s-1",))).texts())
-    for part in ("said", "who", "id-1", "f-1", "nested\n1", "key", "2.5", "id-2", "t-1", "e-1", "s-1"):
+    found = "\n".join(RouteRequest.of(messages, tools=tools, sampling=SamplingParams(stop=("s-1",)), model="m-1").texts())
+    for part in ("said", "who", "id-1", "f-1", "nested\n1", "key", "2.5", "id-2", "t-1", "e-1", "s-1", "m-1"):
         assert part in found
+
+
+def test_a_key_that_occurs_twice_is_searched_twice() -> None:
+    arguments = '{"to": "first", "to": "second"}'  # sent as it is, though JSON decodes the second only
+    message = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": arguments}}]}
+    assert "first" in "\n".join(RouteRequest.of([message]).texts())
+
+
+def test_what_was_searched_cannot_change_any_more() -> None:
+    class Shifty(str):
+        def __str__(self) -> str:
+            return "another text"
+
+    stop = ["a"]
+    request = RouteRequest.of([{"role": "user", "content": Shifty("said")}], sampling=SamplingParams(stop=stop))
+    stop.append("b")
+    assert request.sampling.stop == ("a",)
+    assert type(request.messages[0].content) is str
+    assert request.messages[0].content == "said"
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "9" * 5000, "[" * 100_000, '"\\ud800"', "nul"])
