@@ -36,7 +36,7 @@ class AnswerStream:
         await self._pieces.aclose()
 
     async def _run(self, state: AnswerState, piece: Piece) -> AsyncGenerator[ChatCompletionChunk, None]:
-        head, first = head_of(state.model), True
+        head, first = head_of(state.answered_by), True
         while piece.finish_reason is None:
             yield chunk_of(head, piece, first=first, info=None)
             piece, first = await anext(self._pieces), False

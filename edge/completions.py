@@ -106,9 +106,10 @@ class AsyncCompletions:
         }
         seed = fresh_seed() if seed is None else seed
         params = SamplingParams(seed=seed, **{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
-        request = RouteRequest.of(messages, user=self._user if user is None else user, sampling=params)
-        state = AnswerState(self._services, request, seed, model, stream)
-        answer = Answer(state, self._conversations.floor(conversation))
+        request = RouteRequest.of(messages, user=self._user if user is None else user, sampling=params, model=model)
+        floor = self._conversations.enter(conversation, request, self._services.policy)
+        state = AnswerState(self._services, request, seed, stream)
+        answer = Answer(state, floor)
         pieces = answer.pieces()
         try:
             first = await anext(pieces)
@@ -118,10 +119,7 @@ class AsyncCompletions:
         except BaseException:
             await pieces.aclose()
             raise
-        finally:
-            if state.decision is not None:
-                self._conversations.note(conversation, state.decision.scores.privacy)
-        return completion_of(head_of(state.model), every, state.info)
+        return completion_of(head_of(state.answered_by), every, state.info)
 
 
 def _logprobs(wanted: bool | None, top: int | None) -> int | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..router.verdict import Verdict, strictest
+from ..router.policy import Policy
+from ..router.privacy import assess
+from ..router.request import RouteRequest
+from ..router.verdict import Verdict
 
 
 class Conversations:
@@ -11,12 +14,15 @@ class Conversations:
     def __init__(self) -> None:
         self._floors: dict[str, Verdict] = {}
 
-    def floor(self, name: str | None) -> Verdict:
-        return "public" if name is None else self._floors.get(name, "public")
-
-    def note(self, name: str | None, verdict: Verdict) -> None:
-        if name is not None and verdict != "public":
-            self._floors[name] = strictest((self.floor(name), verdict))
+    def enter(self, name: str | None, request: RouteRequest, policy: Policy) -> Verdict:
+        """The strictest verdict so far, `request` included. Call it before anything is awaited: what comes while the request is
+        still waiting, or after it was cancelled or has failed, is a later turn all the same."""
+        if name is None:
+            return "public"
+        verdict = assess(request, policy, self._floors.get(name, "public")).verdict
+        if verdict != "public":
+            self._floors[name] = verdict
+        return verdict
 
     def forget(self, name: str) -> None:
         """The conversation has ended; the name may be used for another one."""

@@ -44,7 +44,7 @@ async def edge_route(answer: AnswerState, signals: list[float] | None = None) ->
         async with aclosing(device.answer(prompt, params)) as items:
             async for item in items:
                 if not isinstance(item, EdgeChunk):
-                    answer.model = device.name
+                    answer.answered_by = device.name
                     continue
                 count += 1
                 if signals is not None:
@@ -79,9 +79,9 @@ async def cloud_route(answer: AnswerState, decision: Decision) -> AsyncGenerator
     assert request is not None
     with blame("cloud"):
         if not answer.stream:
-            whole = await cloud.chat(request, answer.traffic, answer.model)
+            whole = await cloud.chat(request, answer.traffic, request.value.model)
             answer.cloud_used = whole.usage.total_tokens
-            answer.model = whole.model
+            answer.answered_by = whole.model
             choice = whole.choices[0]
             yield Piece(
                 text=choice.message.content or "",
@@ -91,7 +91,7 @@ async def cloud_route(answer: AnswerState, decision: Decision) -> AsyncGenerator
                 usage=whole.usage,
             )
             return
-        async with aclosing(cloud.stream(request, answer.traffic, answer.model)) as chunks:
+        async with aclosing(cloud.stream(request, answer.traffic, request.value.model)) as chunks:
             async for piece in _stream_pieces(answer, decision, chunks):
                 yield piece
 
@@ -104,7 +104,7 @@ async def _stream_pieces(
     usage: Usage | None = None
     received = 0
     async for chunk in chunks:
-        answer.model = chunk.model
+        answer.answered_by = chunk.model
         usage = chunk.usage or usage
         for choice in chunk.choices:
             finish = choice.finish_reason or finish

@@ -31,7 +31,7 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
     assert decision.plan is not None
     params = request.value.sampling
     opening = Open(
-        model=answer.model or cloud.model or device.name,
+        model=request.value.model or cloud.model or device.name,
         fingerprint=device.session.held.card.fingerprint,
         sampling=params,
         seed=answer.seed,
@@ -50,7 +50,7 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
                 link = await cloud.open_link(request, answer.traffic)
                 async with aclosing(speculation.pieces(link, k, _blaming_edge(device))) as pieces:
                     async for piece in pieces:
-                        answer.model = device.name
+                        answer.answered_by = device.name
                         answer.cloud_used = len(drafter.committed)
                         yield piece
         except (FingerprintMismatch, NotFound) as error:  # another vocabulary or model, or no such endpoint: the cloud alone, then

@@ -17,8 +17,8 @@ class AnswerState:
     services: Services
     request: RouteRequest
     seed: int
-    model: str | None  # what the cloud is asked for, then what answered
     stream: bool
+    answered_by: str | None = None  # the model that writes the answer, as soon as it is known
     prompt_ids: list[int] | None = None  # by the device's tokenizer; None: it has no model, or cannot render this conversation
     decision: Decision | None = None
     kept: list[Piece] | None = None  # the device's whole answer, when a cascade has computed it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -33,6 +34,7 @@ PRIVATE: dict[str, dict[str, Any]] = {
     },
     "in a part of a list": {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "text", "text": SAID}]}]},
     "in a stop string": {"messages": [{"role": "user", "content": "Hi"}], "stop": ["jane.roe@example.com"]},
+    "in the name of a model": {"messages": [{"role": "user", "content": "Hi"}], "model": "for jane.roe@example.com"},
 }
 
 
@@ -122,6 +124,26 @@ async def test_a_device_that_fails_never_hands_a_private_prompt_over(smollm2: Mo
             await ask(client, **PRIVATE["said now"])
         assert seen == []
         assert server.connections == 0
+
+
+@pytest.mark.parametrize("fate", ["still waiting", "cancelled", "failed"])
+async def test_a_turn_after_a_private_one_that_was_not_answered_opens_none(smollm2: Model, fate: str) -> None:
+    async with client_of(smollm2, CLOUD) as (client, server):
+        private = {"messages": [{"role": "user", "content": SAID}], "conversation": "c"}
+        if fate == "failed":
+            private["messages"][0]["content"] = [{"type": "text", "text": SAID}, {"type": "image_url", "image_url": {"url": "x"}}]
+        first = asyncio.create_task(ask(client, **private))
+        await asyncio.sleep(0)
+        if fate == "cancelled":
+            first.cancel()
+        if fate != "still waiting":
+            await asyncio.wait([first])
+        with network_spy() as seen:
+            answer = await ask(client, messages=[{"role": "user", "content": "Shorter, please."}], conversation="c")
+        assert seen == []
+        assert server.connections == 0
+        await asyncio.wait([first])
+    assert (answer.hybrid.route, answer.hybrid.reason) == ("edge", "private")
 
 
 async def test_a_refused_prompt_opens_none(smollm2: Model) -> None:

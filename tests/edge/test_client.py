@@ -268,6 +268,14 @@ async def test_a_doubtful_one_is_not_shown_and_the_cloud_answers(smollm2: Model,
             assert told(answer) == ("cascade", "low_confidence", [("cloud", 3)])
 
 
+async def test_a_cascade_asks_the_cloud_for_the_model_that_was_named_not_for_the_device_s(smollm2: Model) -> None:
+    async with client_of(smollm2, CASCADE + "1.0", well) as (client, server):
+        answers = [await ask(client), await ask(client, model="huge")]
+    asked = [request.json().get("model") for request in server.requests if request.method == "POST"]
+    assert asked == [None, "huge"]
+    assert [answer.model for answer in answers] == ["big", "big"]
+
+
 async def test_a_doubtful_answer_is_better_than_none_and_is_not_computed_twice(smollm2: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
     generate = Session.generate
