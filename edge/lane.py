@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from ..shared_protocol.errors import Unavailable
+from ..shared_protocol.errors import ClientClosed
 
 KEEP_ALIVE_S = 4.0  # shorter than servers keep an idle connection, so that none is used while the server closes it
 
@@ -98,9 +98,9 @@ class Lanes:
             await self.give_back(lane)
 
     def take(self, traffic: Traffic) -> Lane:
-        """A lane until `give_back`; raises Unavailable after `close`."""
+        """A lane until `give_back`; raises ClientClosed after `close`."""
         if self._closed:
-            raise Unavailable("this client is closed")
+            raise ClientClosed
         lane = self._idle.pop() if self._idle else Lane(self._headers, self._connect_timeout_s, self.total)
         lane.traffic = traffic
         self._lent.add(lane)

@@ -23,8 +23,14 @@ class _Envelope(msgspec.Struct):
     error: _Body
 
 
+# what only this side can know of itself: no cloud may say so in its stead
+_OURS = (errors.Cancelled, errors.ClientClosed, errors.ConfigError, errors.NotShareable)
+
+
 def _simple_classes(root: type[HybridError]) -> dict[str, type[HybridError]]:
-    """code -> class, for every class that is made from a message alone."""
+    """code -> class, for every class of a cloud's error that is made from a message alone."""
+    if root in _OURS:
+        return {}
     found = {} if "__init__" in root.__dict__ and root is not HybridError else {root.code: root}
     for child in root.__subclasses__():
         found |= _simple_classes(child)
@@ -55,13 +61,14 @@ def error_of(status: int, body: bytes, retry_after: str | None = None) -> Hybrid
 
 
 def error_in_stream(event: bytes) -> HybridError | None:
-    """The error that an event of a stream carries, None when it is no error."""
+    """The error that an event of a stream carries, None when it is no error. Some servers give a status as the code."""
     try:
         said = msgspec.json.decode(event, type=_Envelope).error
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     known = _BY_CODE.get(str(said.code))
-    return _typed(known.status if known else 500, said, None)
+    status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else 500
+    return _typed(known.status if known else status, said, None)
 
 
 def error_of_code(code: str, message: str, retry_after_s: float | None = None) -> HybridError:
@@ -73,8 +80,9 @@ def error_of_code(code: str, message: str, retry_after_s: float | None = None) -
 
 
 def may_fall_back(error: HybridError) -> bool:
-    """Whether another target might answer: the cloud is gone, busy, over its quota or broken, and the request is not at fault."""
-    return error.status == 429 or error.status >= 500
+    """Whether another target might answer: the cloud is gone, busy, over its quota or broken, and neither the request nor how this
+    client was set up is at fault."""
+    return (error.status == 429 or error.status >= 500) and not isinstance(error, _OURS)
 
 
 def _typed(status: int, said: _Body, retry_after_s: float | None) -> HybridError:

@@ -146,6 +146,13 @@ class Unavailable(HybridError):
     status, code = 503, "unavailable"
 
 
+class ClientClosed(Unavailable):
+    """The SDK's client was closed before it answered, or while it did."""
+
+    def __init__(self) -> None:
+        super().__init__("this client is closed")
+
+
 class ModelFileError(HybridError):
     """A model file is corrupt, truncated, hostile, or of a kind that is not supported; names the tensor or key."""
 

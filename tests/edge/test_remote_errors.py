@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hybrid.edge.remote_errors import error_in_stream, error_of, may_fall_back
+from hybrid.edge.remote_errors import error_in_stream, error_of, error_of_code, may_fall_back
 from hybrid.shared_protocol import errors
 from hybrid.shared_protocol.errors import HybridError
 
@@ -66,6 +66,20 @@ def test_an_event_is_an_error_only_with_an_envelope() -> None:
     assert isinstance(error, errors.EngineFailed)
 
 
+@pytest.mark.parametrize("code", ["cancelled", "not_shareable", "invalid_config"])
+def test_a_cloud_cannot_say_what_only_this_side_knows_of_itself(code: str) -> None:
+    error = error_of(500, json.dumps({"error": {"message": "m", "code": code}}).encode())
+    assert type(error) is HybridError
+    assert may_fall_back(error)
+    assert type(error_of_code(code, "m")) is errors.ProtocolError
+
+
+def test_a_status_as_the_code_of_an_event_is_the_status() -> None:
+    error = error_in_stream(b'{"error": {"message": "slow down", "code": 429}}')
+    assert isinstance(error, errors.QuotaExceeded)
+
+
 def test_only_faults_that_are_not_the_request_s_own_fall_back() -> None:
     assert [may_fall_back(e("m")) for e in (errors.QuotaExceeded, errors.Unavailable, errors.CloudUnreachable)] == [True] * 3
     assert [may_fall_back(e("m")) for e in (errors.InvalidRequest, errors.AuthenticationError, errors.Conflict)] == [False] * 3
+    assert [may_fall_back(e) for e in (errors.ConfigError("m"), errors.ClientClosed())] == [False] * 2
