@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-
 from ..shared_protocol.openai import ChatCompletionChunk
-from .piece import Piece, chunk_of, head_of
+from .piece import AnswerHead, Piece, chunk_of, head_of
+from .pump import Pump
 from .state import AnswerState
 
 
 class AnswerStream:
     """The chunks of one answer; the last carries the finish, the usage and `.hybrid`.
 
-    Leave it early with `close` or as an async context manager: whatever computes for it is stopped.
+    Leave it early with `close` or as an async context manager, also from another task: whatever computes for it is stopped. The
+    answer is computed whether or not it is read.
     """
 
-    def __init__(self, state: AnswerState, pieces: AsyncGenerator[Piece, None], first: Piece) -> None:
+    def __init__(self, state: AnswerState, pieces: Pump[Piece], first: Piece) -> None:
+        self._state = state
         self._pieces = pieces
-        self._chunks = self._run(state, first)
+        self._first: Piece | None = first
+        self._head: AnswerHead | None = None
 
     def __aiter__(self) -> AnswerStream:
         return self
 
     async def __anext__(self) -> ChatCompletionChunk:
-        return await anext(self._chunks)
+        piece, self._first = self._first, None
+        piece = piece or await self._pieces.next()
+        if piece is None:
+            raise StopAsyncIteration
+        first = self._head is None
+        head = self._head = self._head or head_of(self._state.answered_by)
+        if piece.finish_reason is None:
+            return chunk_of(head, piece, first=first, info=None)
+        await self._pieces.finish()  # all its bytes are counted before the last chunk says so
+        return chunk_of(head, piece, first=first, info=self._state.info)
 
     async def __aenter__(self) -> AnswerStream:
         return self
@@ -32,13 +43,5 @@ class AnswerStream:
         await self.close()
 
     async def close(self) -> None:
-        await self._chunks.aclose()
-        await self._pieces.aclose()
-
-    async def _run(self, state: AnswerState, piece: Piece) -> AsyncGenerator[ChatCompletionChunk, None]:
-        head, first = head_of(state.answered_by), True
-        while piece.finish_reason is None:
-            yield chunk_of(head, piece, first=first, info=None)
-            piece, first = await anext(self._pieces), False
-        await self._pieces.aclose()  # the route is over, and all its bytes are counted, before the last chunk says so
-        yield chunk_of(head, piece, first=first, info=state.info)
+        self._first = None
+        await self._pieces.close()

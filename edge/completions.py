@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import Literal, overload
 
 from ..router.request import RouteRequest
@@ -14,6 +15,7 @@ from .answer import Answer
 from .answer_stream import AnswerStream
 from .conversations import Conversations
 from .piece import completion_of, head_of
+from .pump import Pump
 from .services import Services
 from .state import AnswerState
 
@@ -110,16 +112,23 @@ class AsyncCompletions:
         floor = self._conversations.enter(conversation, request, self._services.policy)
         state = AnswerState(self._services, request, seed, stream)
         answer = Answer(state, floor)
-        pieces = answer.pieces()
-        try:
-            first = await anext(pieces)
-            if stream:
-                return AnswerStream(state, pieces, first)
-            every = [first, *[piece async for piece in pieces]]
-        except BaseException:
-            await pieces.aclose()
-            raise
+        if stream:
+            return await _streamed(state, answer)
+        async with aclosing(answer.pieces()) as pieces:
+            every = [piece async for piece in pieces]
         return completion_of(head_of(state.answered_by), every, state.info)
+
+
+async def _streamed(state: AnswerState, answer: Answer) -> AnswerStream:
+    """Once the first piece is there: what can go wrong before it is raised here."""
+    pump = Pump(answer.pieces())
+    try:
+        first = await pump.next()
+    except BaseException:
+        await pump.close()
+        raise
+    assert first is not None
+    return AnswerStream(state, pump, first)
 
 
 def _logprobs(wanted: bool | None, top: int | None) -> int | None:
