@@ -18,12 +18,12 @@ from ..router.decision import Decision
 from ..router.quota import QuotaView, Reservation, TokenBucket
 from ..router.request import RouteContext
 from ..router.verdict import Verdict
-from ..shared_protocol.errors import CloudUnreachable, ContextOverflow, HybridError, RouteRefused, TemplateError
+from ..shared_protocol.errors import ClientClosed, CloudUnreachable, ContextOverflow, HybridError, RouteRefused, TemplateError
 from ..shared_protocol.runtime import DeviceState, LinkState
 from .piece import Piece
 from .routes import run_route
 from .state import AnswerState
-from .target import Target, TargetFailed
+from .target import Target, TargetFailed, blame
 
 
 class Answer:
@@ -41,12 +41,8 @@ class Answer:
         """Raises RouteRefused, CloudUnreachable, or what makes the request unanswerable anywhere. After the first piece, a failure
         that the route cannot mend ends the answer: what was shown is never taken back, and never shown twice."""
         state = self.state
-        if state.services.device is not None:
-            try:
-                state.prompt_ids = await state.services.device.prompt_ids(state.request)
-            except TemplateError as error:
-                self._template_error = error
         try:
+            await self._render()
             while True:
                 decision = state.decision = await self._decide()
                 if decision.route == "refuse":
@@ -60,11 +56,28 @@ class Answer:
                             yield piece
                     return
                 except TargetFailed as failed:
-                    if started:
+                    if started or state.services.closed:
                         raise failed.error from failed
                     self._note(failed)
+        except Exception as error:
+            if state.services.closed:  # whatever it is, that is why
+                raise ClientClosed from error
+            raise
         finally:
             self._settle()
+
+    async def _render(self) -> None:
+        """The prompt by the device's model, which may have to be loaded for it. Raises what is wrong with how that was named."""
+        device = self.state.services.device
+        if device is None:
+            return
+        try:
+            with blame("edge"):
+                self.state.prompt_ids = await device.prompt_ids(self.state.request)
+        except TemplateError as error:
+            self._template_error = error
+        except TargetFailed as failed:
+            self._note(failed)
 
     def _note(self, failed: TargetFailed) -> None:
         self._failures[failed.target] = failed.error
@@ -107,10 +120,9 @@ class Answer:
         """The device's state, and whether its model can answer this request."""
         services = self.state.services
         state = services.device_state.read()
-        if services.device is None:
+        if services.device is None or "edge" in self._failures:
             return replace(state, edge_available=False)
-        able = state.edge_available and self._template_error is None and "edge" not in self._failures
-        return replace(state, edge_available=able, edge_context=services.device.context)
+        return replace(state, edge_available=state.edge_available and self._template_error is None, edge_context=services.device.context)
 
     def _reserve(self, tokens: int) -> bool:
         """False when other requests were quicker: then the decision no longer holds."""
@@ -143,7 +155,7 @@ class Answer:
         """The numbers, when all that is wrong is that the request fits no context there is."""
         services = self.state.services
         asked = decision.prompt_tokens + (self.state.request.max_tokens or 1)
-        limits = [] if services.device is None else [services.device.context]
+        limits = [] if services.device is None or "edge" in self._failures else [services.device.context]
         if services.cloud is not None:
             limits += [services.monitor.hoped.cloud_context or 0]
         alone = services.cloud is None and decision.reason == "cloud_unreachable"

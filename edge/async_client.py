@@ -76,6 +76,7 @@ class AsyncHybridClient:
             on_link_loss=on_link_loss,
             mutate=mutate_drafts,
         )
+        self._services = services
         self.chat = AsyncChat(AsyncCompletions(services, self._conversations, user))
 
     @property
@@ -93,7 +94,8 @@ class AsyncHybridClient:
         self._conversations.forget(conversation)
 
     async def close(self) -> None:
-        """Stop what runs, close connections, free the model; may be called again."""
+        """Stop what runs, which ends in ClientClosed, close connections, free the model; may be called again."""
+        self._services.closed = True
         if self._cloud is not None:
             await self._cloud.close()
         if self._device is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..router.request import RouteRequest
-from ..shared_protocol.errors import Cancelled, Unavailable
+from ..shared_protocol.errors import Cancelled, ClientClosed
 from ..shared_protocol.model import Model, load_model
 from ..shared_protocol.sampling import SamplingParams
 from ..shared_protocol.tokenizer import Tokenizer
@@ -55,10 +55,10 @@ class Device:
         return self.session.model.tokenizer
 
     async def load(self) -> Session:
-        """The session, loaded if it is not yet; raises what loading raises, and tries again at the next call. Unavailable when closed."""
+        """The session, loaded if it is not yet; raises what loading raises, and tries again at the next call. ClientClosed when closed."""
         async with self._loading:
             if self._closed:
-                raise Unavailable("this client is closed")
+                raise ClientClosed
             if self._session is None:
                 self._session = await self._run(self._open)
             return self._session
@@ -94,6 +94,8 @@ class Device:
         return await self._run(work)
 
     async def _run(self, work: Callable[[], T]) -> T:
+        if self._closed:
+            raise ClientClosed
         running = asyncio.get_running_loop().run_in_executor(self._worker, work)
         try:
             return await asyncio.shield(running)
@@ -105,7 +107,7 @@ class Device:
                     await asyncio.wait([running])
             if not running.cancelled():
                 running.exception()  # seen; the task's own cancellation is what is raised
-            if self._session is not None:
+            if self._session is not None and not self._closed:
                 await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._worker, _forget_cancel, self._session))
             raise
 
@@ -115,11 +117,14 @@ class Device:
 
     async def close(self) -> None:
         """Wait for what runs, then free the model; may be called again."""
-        session, self._session, self._closed = self._session, None, True
-        if session is not None:
-            session.cancel()
-            await asyncio.get_running_loop().run_in_executor(self._worker, session.held.close)
-        self._worker.shutdown(wait=False)
+        async with self._loading:
+            if self._closed:
+                return
+            self._closed = True
+            if self._session is not None:
+                self._session.cancel()
+                await asyncio.get_running_loop().run_in_executor(self._worker, self._session.held.close)
+            self._worker.shutdown(wait=False)
 
 
 def _forget_cancel(session: Session) -> None:

@@ -29,4 +29,5 @@ class Services:
     draft_len: int | None = None  # overrides the plan's
     on_link_loss: Literal["continue_local", "fail"] = "continue_local"
     mutate: Callable[[], Mutate] | None = None  # corrupts drafts, for tests of exactness
+    closed: bool = False  # the client was: whatever still runs ends
     can_speculate: bool = True  # until the cloud says that its vocabulary is another one

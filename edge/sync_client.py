@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
 
-from ..shared_protocol.errors import Unavailable
+from ..shared_protocol.errors import ClientClosed
 from ..shared_protocol.openai import ChatCompletion, ChatCompletionChunk
 from .answer_stream import AnswerStream
 from .async_client import AsyncHybridClient
@@ -23,28 +25,42 @@ class _Loop:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="hybrid-client", daemon=True)
         self._thread.start()
+        self._starting = threading.Lock()  # nothing is begun after `close`: nobody would wait for it to end
         self.closed = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for `work`; an interrupt from the keyboard cancels it first."""
-        if self.closed:
-            work.close()
-            raise Unavailable("this client is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Wait for `work`; an interrupt from the keyboard cancels it first. Raises ClientClosed."""
+        with self._starting:
+            if self.closed:
+                work.close()
+                raise ClientClosed
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
+        except CancelledError:  # by `close`
+            raise ClientClosed from None
         except BaseException:
             future.cancel()
             raise
 
     def close(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
+        """End what other threads still wait for, and the loop. May be called again."""
+        with self._starting:
+            if self.closed:
+                return
+            self.closed = True
+        asyncio.run_coroutine_threadsafe(_end_all(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
+
+
+async def _end_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Stream(Iterator[ChatCompletionChunk]):
@@ -67,7 +83,8 @@ class Stream(Iterator[ChatCompletionChunk]):
         self.close()
 
     def close(self) -> None:
-        if not self._loop.closed:
+        """Stop what computes for it; also from another thread than the one that reads."""
+        with suppress(ClientClosed):
             self._loop.run(self._stream.close())
 
     async def _next(self) -> ChatCompletionChunk | None:
@@ -126,10 +143,10 @@ class HybridClient:
         self._client.forget(conversation)
 
     def close(self) -> None:
-        """Stop what runs, close connections, free the model; may be called again."""
-        if not self._loop.closed:
+        """Stop what runs, which ends in ClientClosed, close connections, free the model; may be called again."""
+        with suppress(ClientClosed):
             self._loop.run(self._client.close())
-            self._loop.close()
+        self._loop.close()
 
     def __enter__(self) -> HybridClient:
         return self

@@ -64,7 +64,7 @@ def failing(*script: bytes | object) -> Callable[[Received], Script]:
 
 @asynccontextmanager
 async def client_of(
-    edge: Model | None, policy: str, answer: Callable[[Received], Script] | None = None, **options: Any
+    edge: Model | str | None, policy: str, answer: Callable[[Received], Script] | None = None, **options: Any
 ) -> AsyncIterator[tuple[AsyncHybridClient, ScriptedServer]]:
     async with scripted_server(answer or well) as server:
         options = {"context": 512, "device_state": SimulatedDevice(), "probe_timeout_s": 60} | options
@@ -374,6 +374,27 @@ async def test_a_device_that_fails_leaves_the_request_to_the_cloud_unless_it_is_
         assert server.connections == 0
         answer = await ask(client)
     assert told(answer) == ("cloud", "edge_unavailable", [("cloud", 3)])
+
+
+async def test_a_device_whose_model_does_not_load_is_one_that_fails_but_a_wrong_name_is_told(
+    smollm2: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object, **options: object) -> None:
+        raise MemoryError
+
+    async with client_of(smollm2, TO_EDGE, well) as (client, server):
+        with monkeypatch.context() as patch:
+            patch.setattr(NativeRuntime, "__init__", broken)
+            with pytest.raises(errors.RouteRefused) as refused:
+                await ask(client, PRIVATE)
+            assert refused.value.code == "edge_unavailable"
+            assert server.connections == 0
+            assert told(await ask(client)) == ("cloud", "edge_unavailable", [("cloud", 3)])
+        assert told(await ask(client)) == ("edge", "simple", [("edge", 6)])
+    async with client_of("no-such-model", TO_EDGE, well) as (client, server):
+        with pytest.raises(errors.ModelNotFound):
+            await ask(client)
+        assert server.connections == 0
 
 
 async def test_when_all_fail_the_error_lists_them(smollm2: Model, monkeypatch: pytest.MonkeyPatch) -> None:

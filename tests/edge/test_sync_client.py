@@ -8,8 +8,9 @@ import pytest
 from hybrid.edge.client import HybridClient
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.router.policy import Policy
-from hybrid.shared_protocol.errors import InvalidRequest, Unavailable
+from hybrid.shared_protocol.errors import ClientClosed, InvalidRequest, Unavailable
 from hybrid.shared_protocol.model import Model
+from hybrid.shared_protocol.openai import ChatCompletionChunk
 
 ASK = [{"role": "user", "content": "Say hello."}]
 TO_EDGE = Policy.parse("[complexity]\ncascade_from = 1.0\nhard_from = 1.0\n")
@@ -64,3 +65,49 @@ def test_closing_twice_is_closing_once_and_a_closed_client_says_so(smollm2: Mode
     stream.close()
     with pytest.raises(Unavailable, match="closed"):
         client.chat.completions.create(messages=ASK)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_closing_ends_what_other_threads_wait_for(smollm2: Model, stream: bool) -> None:
+    client, begun, ends = client_of(smollm2), threading.Barrier(4), []
+
+    def ask() -> None:
+        begun.wait()
+        try:
+            answer = client.chat.completions.create(messages=ASK, max_tokens=200, stream=stream)
+            ends.append(len(list(answer)) if stream else answer)
+        except Exception as error:
+            ends.append(type(error))
+
+    client.chat.completions.create(messages=ASK, max_tokens=1)
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    client.close()
+    for thread in threads:
+        thread.join()
+    assert ends == [ClientClosed] * 3
+
+
+def test_a_stream_may_be_closed_by_another_thread_than_its_reader_s(smollm2: Model) -> None:
+    with client_of(smollm2) as client:
+        stream = client.chat.completions.create(messages=ASK, max_tokens=200, stream=True)
+        read: list[ChatCompletionChunk] = []
+        reader = threading.Thread(target=lambda: read.extend(stream))
+        reader.start()
+        stream.close()
+        reader.join()
+        assert len(read) < 200
+        assert list(stream) == []
+
+
+def test_who_turns_away_from_a_stream_may_ask_something_else(smollm2: Model) -> None:
+    with client_of(smollm2) as client:
+        for _ in client.chat.completions.create(messages=ASK, max_tokens=5, stream=True):
+            assert client.chat.completions.create(messages=ASK, max_tokens=2).usage.completion_tokens == 2
+        left = client.chat.completions.create(messages=ASK, max_tokens=5, seed=1, stream=True)
+        next(left)
+        assert client.chat.completions.create(messages=ASK, max_tokens=2).usage.completion_tokens == 2
+        *_, last = left
+        assert last.choices[0].finish_reason is not None
