@@ -10,6 +10,7 @@ from hybrid.cloud.engine.llm import LLM
 from hybrid.cloud.engine.open_engine import open_engine
 from hybrid.cloud.engine.thread_client import ThreadEngineClient
 from hybrid.cloud.server.speculate import SpeculateHandler, SpeculateService
+from hybrid.cloud.server.speculate_limits import SpeculateLimits
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.frames import pack_ids
 from hybrid.shared_protocol.model import Model, load_model
@@ -36,12 +37,16 @@ def plain(tiny_llama: Model):
 @pytest.fixture
 async def service(tiny_llama: Model) -> AsyncIterator[SpeculateService]:
     client = ThreadEngineClient(open_engine(tiny_llama))
-    yield SpeculateService(Frontend(tiny_llama, client), secret=b"s" * 16)
-    while (stats := client.stats()).used:  # the last message is on its way
-        await asyncio.sleep(0.001)
-    assert (stats.running, stats.waiting, stats.parked) == (0, 0, 0)
-    assert stats.free + stats.cached == stats.total and stats.healthy
-    await client.close()
+    limits = SpeculateLimits(frames_burst=10**9, wasted_burst=10**9)  # a fast machine must not meet what is per second
+    yield SpeculateService(Frontend(tiny_llama, client), secret=b"s" * 16, limits=limits)
+    try:
+        async with asyncio.timeout(30):
+            while (stats := client.stats()).used:  # the last message is on its way
+                await asyncio.sleep(0.001)
+        assert (stats.running, stats.waiting, stats.parked) == (0, 0, 0)
+        assert stats.free + stats.cached == stats.total and stats.healthy
+    finally:
+        await client.close()
 
 
 async def greeted(service: SpeculateService) -> SpeculateHandler:
