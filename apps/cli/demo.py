@@ -7,6 +7,7 @@ import sys
 import click
 
 from ...npu_backends.cpu.library import describe
+from ...npu_backends.cpu.select import serving_kernel_id
 from ...shared_protocol.catalogue import load_catalogue
 from ...shared_protocol.model import Model, load_model
 from ...shared_protocol.pull import pull
@@ -61,8 +62,9 @@ def _load(name: str) -> Model:
 
 
 def _say_what_runs(model: Model) -> None:
-    status = describe()
-    kernels = f"native kernels {status.kernel_id}" if status.found else f"the NumPy reference, which is slower: {status.reason}"
+    native, kernel_id = describe(), serving_kernel_id()
+    slower = f"the NumPy reference {kernel_id}, which is slower: {native.reason or 'HYBRID_BACKEND says so'}"
+    kernels = f"native kernels {kernel_id}" if kernel_id == native.kernel_id else slower
     click.echo(f"{model.card.name}, {model.card.quantisation}, {model.card.num_parameters / 1e6:.0f} M parameters, on {kernels}\n")
 
 

@@ -1,6 +1,6 @@
 """The native library: where it is, which instruction set it uses here, and why it is not there when it is not.
 
-Found beside this module (setup.py builds it there), else at the path in HYBRID_KERNELS. HYBRID_ISA=scalar|avx2 overrides the choice.
+Found at the path in HYBRID_KERNELS, else beside this module (setup.py builds it there). HYBRID_ISA=scalar|avx2 overrides the choice.
 """
 
 from __future__ import annotations
@@ -109,18 +109,17 @@ def describe(environment: Mapping[str, str] | None = None) -> NativeStatus:
 
 
 def _find(environment: Mapping[str, str]) -> Path:
+    if override := environment.get("HYBRID_KERNELS"):
+        if not Path(override).exists():
+            raise NativeUnavailable(f"HYBRID_KERNELS={override} does not exist", hint="unset it, or name the library")
+        return Path(override)
     beside = Path(__file__).with_name(FILE_NAME)
-    if beside.exists():
-        return beside
-    override = environment.get("HYBRID_KERNELS")
-    if override is None:
+    if not beside.exists():
         raise NativeUnavailable(
-            f"no {FILE_NAME} beside {Path(__file__).parent}: no C++ compiler worked when Hybrid was installed",
-            hint="install a C++17 compiler and run pip install again, or set HYBRID_KERNELS; the NumPy reference serves meanwhile",
+            f"no {FILE_NAME} in {beside.parent}: no C++ compiler worked when Hybrid was installed",
+            hint="install a C++17 compiler and pip install again, or set HYBRID_KERNELS",
         )
-    if not Path(override).exists():
-        raise NativeUnavailable(f"HYBRID_KERNELS={override} does not exist")
-    return Path(override)
+    return beside
 
 
 def _declare(library: ctypes.CDLL) -> None:

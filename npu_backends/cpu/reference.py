@@ -36,6 +36,10 @@ class _Layer:
     down: Floats
 
 
+def reference_kernel_id(emulate_int8: bool = False) -> str:
+    return f"numpy-{np.__version__}-{'int8' if emulate_int8 else 'f32'}-1"
+
+
 class ReferenceExecutor(StepExecutor):
     """A model in NumPy. `threads` is accepted for symmetry and has no effect.
 
@@ -49,7 +53,7 @@ class ReferenceExecutor(StepExecutor):
         arch = model.architecture
         if not arch.rope_interleaved:
             raise ConfigError("the CPU executors need interleaved rotary pairs")
-        self.kernel_id = f"numpy-{np.__version__}-{'int8' if emulate_int8 else 'f32'}-1"
+        self.kernel_id = reference_kernel_id(emulate_int8)
         self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
         self._arch = arch
         self._emulate_int8 = emulate_int8

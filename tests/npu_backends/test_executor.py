@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hybrid.npu_backends.cpu import library
+from hybrid.npu_backends.cpu import library, select
 from hybrid.npu_backends.cpu.executor import CpuExecutor
 from hybrid.npu_backends.cpu.library import NativeUnavailable, describe
 from hybrid.npu_backends.cpu.reference import ReferenceExecutor
-from hybrid.npu_backends.cpu.select import open_executor
+from hybrid.npu_backends.cpu.select import open_executor, serving_kernel_id
 from hybrid.npu_backends.step import StepExecutor
 from hybrid.shared_protocol.errors import ConfigError, EngineFailed, ModelFileError
 from hybrid.shared_protocol.gguf import Tensor
@@ -121,6 +121,11 @@ def test_the_library_is_found_or_the_reason_is_given(no_library: None, tmp_path:
 
 
 @needs_native
+def test_a_library_that_was_named_is_not_replaced_by_the_one_that_was_built() -> None:
+    assert "HYBRID_KERNELS=/gone.so does not exist" in describe({"HYBRID_KERNELS": "/gone.so"}).reason
+
+
+@needs_native
 def test_an_unknown_instruction_set_is_refused() -> None:
     assert "HYBRID_ISA=mmx" in describe({"HYBRID_ISA": "mmx"}).reason
 
@@ -136,6 +141,20 @@ def test_without_the_library_the_reference_serves_and_native_is_refused(no_libra
     assert open_executor(tiny_llama, num_blocks=8).kernel_id.startswith("numpy-")
     with pytest.raises(NativeUnavailable, match="no C\\+\\+ compiler"):
         open_executor(tiny_llama, num_blocks=8, backend="native")
+
+
+def test_that_the_reference_serves_is_said_once(no_library: None, tiny_llama: Model, caplog: pytest.LogCaptureFixture) -> None:
+    select._warn_once.cache_clear()
+    for _ in range(3):
+        open_executor(tiny_llama, num_blocks=8)
+    assert [record.message.count("NumPy reference serves") for record in caplog.records] == [1]
+
+
+def test_the_kernel_id_is_known_before_a_model_is_opened(no_library: None, tiny_llama: Model) -> None:
+    for environment in ({}, {"HYBRID_BACKEND": "reference"}):
+        assert serving_kernel_id(environment) == open_executor(tiny_llama, num_blocks=8, environment=environment).kernel_id
+    with pytest.raises(NativeUnavailable):
+        serving_kernel_id({"HYBRID_BACKEND": "native"})
 
 
 @needs_native
