@@ -151,7 +151,7 @@ def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> _C
         return _Choice("refuse", facts.edge_out.reason, facts.edge_out.rule, why)
     limit = context.policy.privacy.too_hard_from
     if facts.complexity >= limit:
-        why = f"private ({kinds}), and too hard for the device: complexity {facts.complexity:.2f} of {limit:.2f}"
+        why = f"private ({kinds}), and too hard for the device: complexity {facts.complexity:.2f}, refused from {limit:.2f} on"
         return _Choice("refuse", "private_too_hard", "privacy.too_hard_from", why)
     return _Choice("edge", "private", f"privacy.{assessment.verdict}", f"stays on the device ({kinds})")
 

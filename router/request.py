@@ -55,7 +55,7 @@ class RouteRequest:
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         if not isinstance(messages, Sequence) or isinstance(messages, bytes | bytearray):
-            raise InvalidRequest("messages must be a list", param="messages")
+            raise InvalidRequest(f"messages must be a list, found {type(messages).__name__}", param="messages")
         if not 0 < len(messages) <= MAX_MESSAGES:
             raise InvalidRequest(f"messages must hold 1 to {MAX_MESSAGES} messages, found {len(messages)}", param="messages")
         if not isinstance(user, str) or not 0 < len(user) <= 256:

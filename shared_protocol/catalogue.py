@@ -55,9 +55,15 @@ Catalogue = Mapping[str, Entry]
 def load_catalogue(path: Path | None = None) -> Catalogue:
     """The catalogue in `path`, or the built-in one. Raises ConfigError naming file and field."""
     source = files(__package__).joinpath("catalogue.json") if path is None else path
+    name = None
     try:
-        return msgspec.json.decode(source.read_bytes(), type=dict[str, Entry])
+        entries = msgspec.json.decode(source.read_bytes(), type=dict[str, msgspec.Raw])
+        catalogue = {}
+        for name, entry in entries.items():
+            catalogue[name] = msgspec.json.decode(entry, type=Entry)
+        return catalogue
     except OSError as error:
-        raise ConfigError(f"cannot read the catalogue {source}: {error.strerror}") from None
+        raise ConfigError(f"cannot read the catalogue {source}: {error.strerror}", hint="name a readable JSON file") from None
     except msgspec.MsgspecError as error:
-        raise ConfigError(f"the catalogue {source} is not valid: {error}") from None
+        where = "" if name is None else f"{name}: "
+        raise ConfigError(f"the catalogue {source} is not valid: {where}{error}", hint="docs/models.md shows one that is") from None

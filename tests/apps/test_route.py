@@ -96,6 +96,8 @@ def test_wrong_usage_is_said(arguments: list[str]) -> None:
 def test_bad_input_is_a_typed_error(tmp_path: Path) -> None:
     assert isinstance(run("-", input=b"\xff").exception, InvalidRequest)
     assert isinstance(run("hi", "--user", "").exception, InvalidRequest)
+    (tmp_path / "bad.json").write_text('{"message": []}')
+    assert "bad.json is an object without messages" in str(run("--messages", str(tmp_path / "bad.json")).exception)
     for text in ("{", "{}", "3", "[]", '[{"role": "user", "content": 3}]', "[" * 100_000):
         (tmp_path / "bad.json").write_text(text)
         assert isinstance(run("--messages", str(tmp_path / "bad.json")).exception, InvalidRequest)

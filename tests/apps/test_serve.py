@@ -63,6 +63,7 @@ def test_it_says_where_it_listens_answers_and_ends_with_zero_at_sigterm(tiny_lla
         (["--allowed-origin", "*"], 5, "origin"),
         (["--port", "70000"], 2, "port"),
         (["--nonsense"], 2, "nonsense"),
+        (["--ready-fd", "77", "--port", "0"], 2, "77"),
     ],
 )
 def test_what_it_cannot_do_is_one_line_and_an_exit_code(tiny_llama_path: Path, arguments: list[str], code: int, says: str) -> None:
@@ -72,6 +73,26 @@ def test_what_it_cannot_do_is_one_line_and_an_exit_code(tiny_llama_path: Path, a
     assert ended.returncode == code
     assert says in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_ctrl_c_says_what_it_waits_for_and_a_second_one_does_not_wait(tiny_llama_path: Path) -> None:
+    command = [*HYBRID, "serve", str(tiny_llama_path), "--port", "0", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    try:
+        assert process.stdout and process.stderr
+        url = json.loads(process.stdout.readline())["url"]
+        body = {"prompt": [1, 2, 3], "max_tokens": 120, "ignore_eos": True, "stream": True}
+        request = urllib.request.Request(f"{url}/v1/completions", json.dumps(body).encode(), {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            answer.readline()
+            process.send_signal(signal.SIGINT)
+            told = next(json.loads(line) for line in process.stderr if '"drain"' in line)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (told["event"], told["inside"]) == ("drain", 1)
+    assert process.returncode == 130
 
 
 def test_an_unknown_model_is_not_found(tmp_path: Path) -> None:
