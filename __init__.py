@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from .edge.client import AsyncHybridClient as AsyncHybridClient
     from .edge.client import HybridClient as HybridClient
     from .router.policy import Policy as Policy
+    from .shared_protocol.errors import HybridError as HybridError
+    from .shared_protocol.errors import RouteRefused as RouteRefused
     from .shared_protocol.sampling import SamplingParams as SamplingParams
 
 __version__ = "0.1.0"
@@ -19,10 +21,12 @@ _HOMES = {
     "LLM": ".cloud.engine.llm",
     "AsyncHybridClient": ".edge.client",
     "HybridClient": ".edge.client",
+    "HybridError": ".shared_protocol.errors",
     "Policy": ".router.policy",
+    "RouteRefused": ".shared_protocol.errors",
     "SamplingParams": ".shared_protocol.sampling",
 }
-__all__ = ["LLM", "AsyncHybridClient", "HybridClient", "Policy", "SamplingParams", "__version__"]
+__all__ = ["LLM", "AsyncHybridClient", "HybridClient", "HybridError", "Policy", "RouteRefused", "SamplingParams", "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -37,7 +37,7 @@ class AsyncHybridClient:
         cloud: str | None = None,
         *,
         api_key: str | None = None,
-        policy: Policy | None = None,
+        policy: Policy | str | Path | None = None,
         user: str = "local",
         device_state: DeviceReader | None = None,
         context: int | None = None,
@@ -51,6 +51,7 @@ class AsyncHybridClient:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`edge`: a model of the store, a path, or a loaded model; None: no device. `cloud`: the server's address; None: no cloud.
+        `policy`: a policy, or the path of a policy file; None: the default one.
 
         `context`: tokens the device holds at most (4,096, or what the model allows). `stall_s`: how long the cloud may be silent in the
         middle of an answer, `probe_timeout_s` when it is asked whether it is there. `on_link_loss`: what becomes of an answer that
@@ -61,7 +62,8 @@ class AsyncHybridClient:
             raise ConfigError("neither a device model nor a cloud is given", hint="pass edge=MODEL, cloud=URL, or both")
         self._device = None if edge is None else Device(edge, context=context, threads=threads)
         self._cloud = None if cloud is None else CloudClient(cloud, api_key, stall_s=stall_s, probe_timeout_s=probe_timeout_s)
-        policy = policy or Policy.default()
+        if not isinstance(policy, Policy):
+            policy = Policy.default() if policy is None else Policy.load(policy)
         self._conversations = Conversations()
         services = Services(
             policy=policy,

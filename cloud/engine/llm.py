@@ -87,8 +87,12 @@ class LLM:
     def chat(
         self, messages: Messages | Sequence[Messages], params: SamplingParams | Sequence[SamplingParams] | None = None
     ) -> list[Generation]:
-        """Answer one conversation, or each of several."""
-        chats: Any = [messages] if not messages or isinstance(messages[0], Mapping) else messages
+        """Answer one conversation, or each of several. Raises InvalidRequest for what is no list of messages, TemplateError."""
+        chats: Any = [messages] if not messages or isinstance(messages, str | Mapping) or isinstance(messages[0], Mapping) else messages
+        for chat in chats:
+            if isinstance(chat, str | Mapping) or not all(isinstance(message, Mapping) for message in chat):
+                hint = "a message is {'role': ..., 'content': ...}; generate() takes plain texts"
+                raise InvalidRequest("a conversation is a list of messages", param="messages", hint=hint)
         return self.generate([self.model.render_chat(chat) for chat in chats], params)
 
     def close(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 from hybrid.edge.client import HybridClient
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.router.policy import Policy
-from hybrid.shared_protocol.errors import ClientClosed, InvalidRequest, Unavailable
+from hybrid.shared_protocol.errors import ClientClosed, ConfigError, InvalidRequest, RouteRefused, Unavailable
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.openai import ChatCompletionChunk
 
@@ -32,6 +33,17 @@ def test_it_answers_and_streams_the_same(smollm2: Model) -> None:
             client.chat.completions.create(messages=[])
         with pytest.raises(TypeError):
             client.chat.completions.create(messages=ASK, temprature=1)
+
+
+def test_a_policy_may_be_a_path(tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text("[complexity]\ncascade_form = 1.0\n")
+    with pytest.raises(ConfigError, match=r"ours\.toml:2: unknown key complexity\.cascade_form"):
+        HybridClient(None, "http://127.0.0.1:9", policy=file)
+    file.write_text('[privacy]\nemail = "block"\n')
+    with HybridClient(None, "http://127.0.0.1:9", policy=str(file)) as client, pytest.raises(RouteRefused) as refused:
+        client.chat.completions.create(messages="write to jane.roe@example.com")
+    assert refused.value.code == "blocked"
 
 
 def test_a_stream_left_early_frees_the_device(smollm2: Model) -> None:

@@ -97,6 +97,12 @@ def test_a_chat_is_rendered_answered_and_ended_by_the_model(llm) -> None:
     assert answer.token_ids[-1] in llm.model.tokenizer.eos_ids
 
 
+@pytest.mark.parametrize("messages", ["Say hello.", ["Say hello."], {"role": "user", "content": "Say hello."}, [[["Say"]]]])
+def test_a_chat_of_plain_texts_is_refused_with_what_to_do(tiny, messages) -> None:
+    with pytest.raises(InvalidRequest, match="list of messages"):
+        tiny.chat(messages)
+
+
 @pytest.mark.parametrize("around", [16, 48, 128, 384])
 def test_cold_equals_warm_around_multiples_of_block_chunk_and_batch(tiny, around: int) -> None:
     source = np.random.default_rng(around)
