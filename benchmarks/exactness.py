@@ -2,7 +2,8 @@
 
     python benchmarks/exactness.py --json [--data DIR] [--prompts 24] [--tokens 48] [--model NAME]
 
-Reads the first prompts (`turns[0]` under 400 characters, by number) of DIR/prompts/*.jsonl; ends with 1 when any way differs.
+Reads the first prompts (`turns[0]` under 400 characters, by number) of DIR/prompts/*.jsonl; without --data, and where there is no
+folder HYBRID_SHARED (default ../shared), the six of tests/data/prompts.jsonl. Ends with 1 when any way differs.
 """
 
 import argparse
@@ -17,27 +18,32 @@ from hybrid.shared_protocol.model import load_model
 from hybrid.shared_protocol.sampling import SamplingParams
 
 MAX_CHARACTERS = 400
-DEFAULT_DATA = Path(os.environ.get("HYBRID_SHARED", "../shared")) / "data"
+SHARED_DATA = Path(os.environ.get("HYBRID_SHARED", "../shared")) / "data"
+OUR_DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 
 
-def read_prompts(folder: Path, number: int) -> list[str]:
+def read_prompts(data: Path | None, number: int | None) -> list[str]:
+    """The first `number` prompts; default: 24, or as many as there are of our own."""
+    ours = data is None and not (SHARED_DATA / "prompts").is_dir()
+    folder = OUR_DATA if ours else (data or SHARED_DATA) / "prompts"
     rows = [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
     texts = [row["turns"][0] for row in sorted(rows, key=lambda row: int(row["id"])) if len(row["turns"][0]) < MAX_CHARACTERS]
+    number = number or (len(texts) if ours else 24)
     if len(texts) < number:
-        raise SystemExit(f"{folder} has {len(texts)} prompts under {MAX_CHARACTERS} characters, {number} are asked for")
+        raise SystemExit(f"{folder} has {len(texts)} prompts under {MAX_CHARACTERS} characters, {number} are asked for (--data DIR)")
     return texts[:number]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object; else a line per way")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--prompts", type=int, default=24)
-    parser.add_argument("--tokens", type=int, default=48)
-    parser.add_argument("--model", default="smollm2-135m")
+    parser.add_argument("--data", type=Path, help="a folder with prompts/*.jsonl")
+    parser.add_argument("--prompts", type=int, help="how many; default: 24, or the six of our own")
+    parser.add_argument("--tokens", type=int, default=48, help="of each answer; default: 48")
+    parser.add_argument("--model", default="smollm2-135m", help="a model of the store, or a GGUF file")
     options = parser.parse_args()
     model = load_model(options.model)
-    prompts = [model.render_chat([{"role": "user", "content": text}]) for text in read_prompts(options.data / "prompts", options.prompts)]
+    prompts = [model.render_chat([{"role": "user", "content": text}]) for text in read_prompts(options.data, options.prompts)]
     settings = {
         "T 0": SamplingParams(temperature=0, max_tokens=options.tokens, seed=7),
         "T 0.8": SamplingParams(temperature=0.8, max_tokens=options.tokens, seed=7),

@@ -1,11 +1,26 @@
 """The docs name what the code has."""
 
+import ast
 import re
+import shlex
 from pathlib import Path
 
+import click
+import hybrid
+import pytest
+from hybrid.apps.cli.main import cli
+from hybrid.router.policy import Policy
 from hybrid.shared_protocol import errors
+from hybrid.shared_protocol.catalogue import load_catalogue
 
 ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [text for name, text in found if name == language]
 
 
 def test_every_error_code_is_explained() -> None:
@@ -17,8 +32,34 @@ def test_every_error_code_is_explained() -> None:
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
-    for page in pages:
+    for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_shown_is_one_that_the_parser_takes(page: Path) -> None:
+    for line in "".join(blocks(page, "")).splitlines():
+        if not line.startswith("hybrid "):
+            continue
+        _, name, *arguments = shlex.split(line, comments=True)
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None, line
+        if arguments:
+            command.make_context(name, arguments)
+
+
+def test_every_snippet_is_python_and_imports_what_there_is() -> None:
+    trees = [ast.parse(text) for page in PAGES for text in blocks(page, "python")]
+    assert len(trees) > 3
+    imported = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "hybrid"]
+    assert all(hasattr(hybrid, alias.name) for node in imported for alias in node.names)
+
+
+def test_every_policy_and_catalogue_shown_is_valid(tmp_path: Path) -> None:
+    policies = [text for page in PAGES for text in blocks(page, "toml")]
+    assert policies and all(Policy.parse(text) for text in policies)
+    (shown,) = blocks(ROOT / "docs/models.md", "json")
+    (tmp_path / "ours.json").write_text(shown)
+    assert list(load_catalogue(tmp_path / "ours.json")) == ["mine"]
