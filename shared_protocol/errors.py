@@ -57,10 +57,11 @@ class ContextOverflow(InvalidRequest):
 
     code = "context_length_exceeded"
 
-    def __init__(self, *, asked: int, limit: int, param: str | None = None, hint: str | None = None) -> None:
+    def __init__(self, *, asked: int, limit: int, param: str | None = None, hint: str | None = None, at_least: bool = False) -> None:
+        """`at_least`: `asked` is a lower bound; the tokens were not counted."""
         over = asked - limit
         super().__init__(
-            f"this request needs {asked} tokens, the limit is {limit}",
+            f"this request needs {'at least ' if at_least else ''}{asked} tokens, the limit is {limit}",
             param=param,
             hint=hint or f"shorten the prompt or lower max_tokens by at least {over}",
         )

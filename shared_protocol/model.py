@@ -57,10 +57,10 @@ class Model:
             now=now,
         )
 
-    def render_chat(self, messages: Sequence[Mapping[str, object]], **options: Any) -> list[int]:
-        """The prompt's ids: `render`, then `encode`; at most one BOS. Options and errors as for `render`."""
+    def render_chat(self, messages: Sequence[Mapping[str, object]], *, limit: int | None = None, **options: Any) -> list[int]:
+        """The prompt's ids: `render`, then `encode`; at most one BOS. Options and errors as for `render`, `limit` as for `encode`."""
         rendered = self.render(messages, **options)
-        return self.tokenizer.encode(rendered.text, rendered.literal_spans)
+        return self.tokenizer.encode(rendered.text, rendered.literal_spans, limit=limit)
 
 
 def _joined_parts(content: object) -> object:

@@ -18,7 +18,7 @@ import numpy as np
 import tokenizers
 from tokenizers import models, pre_tokenizers
 
-from .errors import InvalidRequest, ModelFileError
+from .errors import ContextOverflow, InvalidRequest, ModelFileError
 from .gguf import GgufFile
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -84,12 +84,14 @@ class Tokenizer:
         # The library drops an unknown symbol before it merges, so that its neighbours would meet; llama.cpp drops it after.
         # So the lacking bytes get ids past the vocabulary, and `encode` drops those.
         vocabulary |= {symbol: self.vocab_size + byte for byte, symbol in lacking.items()}
-        self._drops = bool(lacking)
+        self._lacking = bytes(lacking)
         self._bpe = tokenizers.Tokenizer(models.BPE(vocabulary, pairs))
         self._bpe.pre_tokenizer = PRE_TOKENIZERS[pre]()
         special_ids = [number for number, kind in enumerate(self._types) if kind in (CONTROL, USER_DEFINED) and self._tokens[number]]
         # llama.cpp's order: the longest first, over the whole text, then the next
         self._specials = sorted(((self._tokens[number], number) for number in special_ids), key=lambda item: -len(item[0].encode()))
+        # bytes that one token can stand for: merged ones have one symbol per byte, specials are written as they are
+        self._longest = max([1, *map(len, self._tokens), *(len(text.encode()) for text, _ in self._specials)])
         ends = {self._tokens[number]: number for number, kind in enumerate(self._types) if kind == CONTROL}
         self.eos_ids = frozenset({*end_ids, *(number for text, number in ends.items() if text in END_TOKEN_TEXTS)})
         self.eos_id = end_ids[0] if end_ids else None
@@ -107,25 +109,31 @@ class Tokenizer:
         """Texts that `encode` turns into one token each, the longest first."""
         return tuple(text for text, _ in self._specials)
 
-    def encode(self, text: str, literal_spans: Sequence[tuple[int, int]] = (), *, add_bos: bool | None = None) -> list[int]:
+    def encode(
+        self, text: str, literal_spans: Sequence[tuple[int, int]] = (), *, add_bos: bool | None = None, limit: int | None = None
+    ) -> list[int]:
         """Token ids of `text`. Specials match only where they touch no literal span, (start, end) in characters, ascending.
 
-        BOS is put first when the model asks for it (or `add_bos` does) unless the text brings its own. Raises InvalidRequest for text
-        that is no Unicode.
+        BOS is put first when the model asks for it (or `add_bos` does) unless the text brings its own. The interpreter is free for other
+        threads meanwhile. Raises InvalidRequest for text that is no Unicode; ContextOverflow, without looking further, for text of so
+        many bytes that its tokens must be more than `limit`.
         """
         try:
-            text.encode()
+            written = text.encode()
         except UnicodeEncodeError as error:
             raise InvalidRequest(
                 f"the text holds half a surrogate pair (U+{ord(text[error.start]):04X}), which no encoding can write"
             ) from None
+        fewest = -(-len(written.translate(None, self._lacking)) // self._longest)
+        if limit is not None and fewest > limit:
+            raise ContextOverflow(asked=fewest, limit=limit, at_least=True)
         ids: list[int] = []
         for piece in self._split(text, literal_spans):
             if isinstance(piece, int):
                 ids.append(piece)
             else:
-                ids.extend(self._bpe.encode(piece, add_special_tokens=False).ids)
-        if self._drops:
+                ids.extend(self._bpe.encode_batch_fast([piece], add_special_tokens=False)[0].ids)  # `encode` would keep the GIL
+        if self._lacking:
             ids = [number for number in ids if number < self.vocab_size]
         wanted = self.add_bos if add_bos is None else add_bos
         if wanted and self.bos_id is not None and ids[:1] != [self.bos_id]:

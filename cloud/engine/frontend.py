@@ -26,13 +26,13 @@ class Frontend:
         self.model = model
         self.client = client
 
-    async def tokenize(self, text: str) -> list[int]:
-        """Token ids of `text`, off the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(None, self.model.tokenizer.encode, text)
+    async def tokenize(self, text: str, limit: int | None = None) -> list[int]:
+        """Token ids of `text`, off the event loop. Raises ContextOverflow early for text that must have more than `limit` tokens."""
+        return await asyncio.to_thread(self.model.tokenizer.encode, text, limit=limit)
 
-    async def render(self, messages: Sequence[Mapping[str, object]]) -> list[int]:
-        """Prompt ids of a chat, off the event loop. Raises TemplateError."""
-        return await asyncio.get_running_loop().run_in_executor(None, self.model.render_chat, messages)
+    async def render(self, messages: Sequence[Mapping[str, object]], limit: int | None = None) -> list[int]:
+        """Prompt ids of a chat, off the event loop. Raises TemplateError, and ContextOverflow as `tokenize` does."""
+        return await asyncio.to_thread(self.model.render_chat, messages, limit=limit)
 
     def generate(
         self, prompt_ids: Sequence[int], params: SamplingParams, request_id: str, *, cache_salt: str = ""

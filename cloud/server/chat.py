@@ -24,7 +24,7 @@ from ..engine.frontend import Chunk
 from .body import read_body
 from .generation import Job, Service, Tally, collect
 from .logprobs import chat_logprobs
-from .prepare import job_of, sampling_params
+from .prepare import blaming, job_of, sampling_params
 from .request_info import info_of
 from .respond import json_response
 from .schemas import ChatRequest
@@ -40,7 +40,8 @@ async def chat_completions(request: Request) -> Response:
     service.check_model(body.model)
     service.admission.check()
     params = _params(body)
-    prompt = await service.frontend.render([message.for_template() for message in body.messages])
+    with blaming("messages"):
+        prompt = await service.frontend.render([message.for_template() for message in body.messages], service.max_model_len)
     job = job_of(service, info, body, prefix="chatcmpl", prompts=[prompt], params=params, param="messages", arrival=arrival)
     tally = Tally.of(job)
     chunks = service.run(job, tally, info)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from .body import read_body
 from .chat import finish_of
 from .generation import Job, Service, Tally, collect
 from .logprobs import completion_logprobs
-from .prepare import job_of, sampling_params
+from .prepare import blaming, job_of, sampling_params
 from .request_info import info_of
 from .respond import json_response
 from .schemas import CompletionRequest
@@ -36,8 +36,10 @@ async def completions(request: Request) -> Response:
         raise UnsupportedParameter(
             "echo is not served yet", param="echo", hint="leave it out, and put the prompt before the answer yourself"
         )
-    params = sampling_params(body, max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens, logprobs=body.logprobs)
-    prompts = [await _ids(service, prompt) for prompt in _prompts(body, service.settings.max_choices)]
+    with blaming("prompt"):
+        prompts = [await _ids(service, prompt) for prompt in _prompts(body, service.settings.max_choices)]
+    max_tokens = default_max_tokens(prompts, service.max_model_len) if body.max_tokens is None else body.max_tokens
+    params = sampling_params(body, max_tokens=max_tokens, logprobs=body.logprobs)
     job = job_of(service, info, body, prefix="cmpl", prompts=prompts, params=params, param="prompt", arrival=arrival)
     tally = Tally.of(job)
     chunks = service.run(job, tally, info)
@@ -59,7 +61,12 @@ def _prompts(body: CompletionRequest, limit: int) -> list[str | list[int]]:
 
 
 async def _ids(service: Service, prompt: str | list[int]) -> list[int]:
-    return await service.frontend.tokenize(prompt) if isinstance(prompt, str) else prompt
+    return await service.frontend.tokenize(prompt, service.max_model_len) if isinstance(prompt, str) else prompt
+
+
+def default_max_tokens(prompts: Sequence[Sequence[int]], limit: int) -> int:
+    """OpenAI's default, or what the context has left after the longest prompt: nobody who did not ask for tokens is refused for them."""
+    return max(1, min(DEFAULT_MAX_TOKENS, limit + 1 - max(map(len, prompts))))
 
 
 async def whole(job: Job, chunks: AsyncIterator[Chunk], tally: Tally) -> Completion:

@@ -72,6 +72,11 @@ class Service:
         self.model_id = settings.model_id or frontend.model.card.name
         self.started = int(wall())
 
+    @property
+    def max_model_len(self) -> int:
+        """Tokens of one request, prompt and answer."""
+        return self.frontend.client.max_model_len
+
     def check_model(self, asked: str | None) -> None:
         """Raise ModelNotFound unless `asked` is the model served here or not named at all."""
         if asked is not None and asked != self.model_id:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ...shared_protocol.errors import InvalidRequest
 from ...shared_protocol.noise import fresh_seed
@@ -33,6 +34,16 @@ def sampling_params(body: Generating, *, max_tokens: int | None, logprobs: int |
     )
 
 
+@contextmanager
+def blaming(param: str) -> Iterator[None]:
+    """Errors of the request raised within name this field."""
+    try:
+        yield
+    except InvalidRequest as error:
+        error.param = param
+        raise
+
+
 def job_of(
     service: Service,
     info: RequestInfo,
@@ -46,13 +57,10 @@ def job_of(
 ) -> Job:
     """Raises ContextOverflow when a prompt and its answer do not fit, InvalidRequest when a prompt has no token or one that the vocabulary
     does not have; `param` is the prompt's field."""
-    for prompt in prompts:
-        try:
+    with blaming(param):
+        for prompt in prompts:
             check_prompt(prompt, service.frontend.model.tokenizer.vocab_size)
             resolve_max_tokens(len(prompt), params.max_tokens, service.frontend.client.max_model_len)
-        except InvalidRequest as error:
-            error.param = param
-            raise
     if len(prompts) * params.n > service.settings.max_choices:
         asked = f"{len(prompts)} prompts with n = {params.n}"
         raise InvalidRequest(f"{asked} ask for more than {service.settings.max_choices} choices, the limit", param="n")

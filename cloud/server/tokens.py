@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,18 +35,24 @@ async def tokenize(request: Request) -> Response:
         ids = await frontend.render([message.for_template() for message in body.messages])
     else:
         ids = await frontend.tokenize(body.prompt or "")
-    strings = None
-    if body.return_token_strs:
-        tokenizer = frontend.model.tokenizer
-        strings = [tokenizer.decode([token], skip_special=False) for token in ids]
-    return json_response(Tokens(list(ids), len(ids), frontend.client.max_model_len, strings))
+    return await asyncio.to_thread(_tokens, service, ids, bool(body.return_token_strs))  # a long text would hold up the event loop
 
 
 async def detokenize(request: Request) -> Response:
     service: Service = request.app.state.service
     body = await read_body(request, DetokenizeRequest)
     service.check_model(body.model)
+    return await asyncio.to_thread(_text, service, body.tokens)
+
+
+def _tokens(service: Service, ids: list[int], with_strings: bool) -> Response:
+    text_of = {token: service.frontend.model.tokenizer.token_text(token) for token in set(ids)} if with_strings else None
+    strings = None if text_of is None else [text_of[token] for token in ids]
+    return json_response(Tokens(ids, len(ids), service.max_model_len, strings))
+
+
+def _text(service: Service, ids: list[int]) -> Response:
     tokenizer = service.frontend.model.tokenizer
-    if body.tokens and max(body.tokens) >= tokenizer.vocab_size:
-        raise InvalidRequest(f"token ids must be below {tokenizer.vocab_size}, found {max(body.tokens)}", param="tokens")
-    return json_response(Text(tokenizer.decode(body.tokens, skip_special=False)))
+    if ids and max(ids) >= tokenizer.vocab_size:
+        raise InvalidRequest(f"token ids must be below {tokenizer.vocab_size}, found {max(ids)}", param="tokens")
+    return json_response(Text(tokenizer.decode(ids, skip_special=False)))

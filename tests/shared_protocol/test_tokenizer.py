@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hybrid.shared_protocol.errors import InvalidRequest, ModelFileError
+from hybrid.shared_protocol.errors import ContextOverflow, InvalidRequest, ModelFileError
 from hybrid.shared_protocol.gguf import read_gguf
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.tokenizer import Tokenizer, tokenizer_of
@@ -143,3 +144,28 @@ def test_the_fingerprint_is_the_same_in_every_process(tiny_llama: Model) -> None
 def test_a_tokenizer_that_cannot_be_built_is_refused_by_name(tmp_path: Path, change: dict[str, Any], named: str) -> None:
     with pytest.raises(ModelFileError, match=named):
         tokenizer_with(tmp_path, **change)
+
+
+async def test_other_threads_get_on_while_a_long_text_is_encoded(smollm2: Model) -> None:
+    encoding = asyncio.ensure_future(asyncio.to_thread(smollm2.tokenizer.encode, "a b1 " * 20_000))
+    turns = 0
+    while not encoding.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert len(encoding.result()) > 50_000
+    assert turns > 100  # a handful when the library keeps the interpreter to itself
+
+
+@given(text=st.one_of(st.text(), st.lists(PIECES, max_size=30).map("".join), st.integers(1, 300).map(lambda n: " " * n)))
+def test_a_limit_refuses_nothing_that_fits(smollm2: Model, text: str) -> None:
+    ids = smollm2.tokenizer.encode(text)
+    assert smollm2.tokenizer.encode(text, limit=len(ids)) == ids
+
+
+def test_a_text_of_too_many_bytes_is_refused_without_counting_its_tokens(smollm2: Model) -> None:
+    # no token of this vocabulary is longer than 81 bytes
+    assert len(smollm2.tokenizer.encode("a" * 810, limit=10)) > 10
+    with pytest.raises(ContextOverflow, match="at least 11 tokens, the limit is 10") as refused:
+        smollm2.tokenizer.encode("a" * 811, limit=10)
+    assert (refused.value.asked, refused.value.limit) == (11, 10)
+    assert smollm2.tokenizer.encode("\x04" * 10_000, limit=10) == []  # a byte that the vocabulary lacks is no token

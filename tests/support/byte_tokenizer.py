@@ -16,7 +16,7 @@ class ByteTokenizer:
     add_bos = False
     fingerprint = "bytes"
 
-    def encode(self, text: str, literal_spans: Sequence[tuple[int, int]] = ()) -> list[int]:
+    def encode(self, text: str, literal_spans: Sequence[tuple[int, int]] = (), *, limit: int | None = None) -> list[int]:
         return list(text.encode())
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:

@@ -58,6 +58,15 @@ async def test_sixteen_tokens_are_the_default(start: Start) -> None:
     assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == ("x" * 16, "length")
 
 
+async def test_the_default_refuses_no_prompt_that_fits(start: Start) -> None:
+    bench = await start(b"x" * 40, max_model_len=30)
+    for length, left in ((14, 16), (15, 16), (16, 15), (29, 2), (30, 1)):
+        body = (await bench.complete(prompt="p" * length)).json
+        assert (body["usage"]["prompt_tokens"], body["usage"]["completion_tokens"]) == (length, left)
+    answer = await bench.complete(prompt="p" * 31)
+    assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "context_length_exceeded", "prompt")
+
+
 async def test_a_prompt_that_is_none_is_refused(start: Start) -> None:
     bench = await start()
     for prompt in ([], "", [""], [[]], [["a"]], ["a", 1], [1.5], [-1], [258], None, {}):

@@ -58,7 +58,7 @@ class Cloud:
         )
 
     @staticmethod
-    def render(messages: list[dict[str, str]]) -> list[int]:
+    def render(messages: list[dict[str, str]], limit: int | None) -> list[int]:
         return list("".join(f"{m['role']}:{m['content']}" for m in messages).encode())
 
     async def greeted(self, key: str = "key") -> SpeculateHandler:
