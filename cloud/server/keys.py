@@ -14,6 +14,7 @@ from ...shared_protocol.errors import ConfigError
 LOCAL = "local"  # everyone, on a server without keys
 ADMIN = "admin"
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_SECRET = re.compile(r"[ -~]+")  # what a header can carry as it stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,16 @@ def _digest(secret: str) -> bytes:
 def read_keys(path: Path) -> list[tuple[str, str]]:
     """Read `id:secret` lines; blank lines and those that begin with `#` are skipped.
 
-    Raises ConfigError with the line's number, never with its text. An empty file is an error: it would open the server.
+    Raises ConfigError with the line's number, never with its text. An empty file is an error: it would open the server. So is a secret
+    that no client could send, or that would not tell whose it is.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8-sig").splitlines()  # some editors begin a file with a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"cannot read the keys file {path}: {why}", hint="HYBRID_API_KEYS_FILE names it") from None
     keys: dict[str, str] = {}
+    secrets: set[str] = set()
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -77,13 +80,23 @@ def read_keys(path: Path) -> list[tuple[str, str]]:
             raise ConfigError(f"{path}, line {number}: expected `id:secret`, the id of letters, digits, `_`, `.` and `-`")
         if key_id in keys or key_id in (LOCAL, ADMIN):
             raise ConfigError(f"{path}, line {number}: the id is taken")
+        if not _SECRET.fullmatch(secret):
+            raise ConfigError(f"{path}, line {number}: a secret is of printable ASCII characters, others do not survive in a header")
+        if secret in secrets:
+            raise ConfigError(f"{path}, line {number}: another id has the same secret")
         keys[key_id] = secret
+        secrets.add(secret)
     if not keys:
         raise ConfigError(f"{path} holds no key", hint="add a line `id:secret`, or unset HYBRID_API_KEYS_FILE")
     return list(keys.items())
 
 
 def keys_from_environment(environment: Mapping[str, str]) -> KeyRing:
-    """The keys named by HYBRID_API_KEYS_FILE and HYBRID_ADMIN_KEY."""
-    path = environment.get("HYBRID_API_KEYS_FILE")
-    return KeyRing(read_keys(Path(path)) if path else (), admin=environment.get("HYBRID_ADMIN_KEY") or None)
+    """The keys named by HYBRID_API_KEYS_FILE and HYBRID_ADMIN_KEY. Raises ConfigError."""
+    path, told = environment.get("HYBRID_API_KEYS_FILE"), environment.get("HYBRID_ADMIN_KEY", "")
+    keys, admin = read_keys(Path(path)) if path else [], told.strip()
+    if told and not _SECRET.fullmatch(admin):
+        raise ConfigError("HYBRID_ADMIN_KEY must be of printable ASCII characters, others do not survive in a header")
+    if admin in (secret for _, secret in keys):
+        raise ConfigError("HYBRID_ADMIN_KEY is also the secret of an API key, whose callers would all be admins")
+    return KeyRing(keys, admin=admin or None)

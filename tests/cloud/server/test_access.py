@@ -142,11 +142,33 @@ def test_keys_are_read_line_by_line(tmp_path: Path) -> None:
     assert ring.caller(None) is None
 
 
-@pytest.mark.parametrize("text", ["", "# none\n", "anna\n", "anna:\n", ":x\n", "a b:x\n", "anna:x\nanna:y\n", "local:x\n", "admin:x\n"])
+def test_a_keys_file_may_come_from_any_editor(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_bytes(b"\xef\xbb\xbfanna:s3cret\r\n\r\nben:x")
+    assert read_keys(path) == [("anna", "s3cret"), ("ben", "x")]
+
+
+WRONG = ["", "# none\n", "anna\n", "anna:\n", ":x\n", "a b:x\n", "anna:x\nanna:y\n", "local:x\n", "admin:x\n"]
+WRONG += ["anna:pass\u00e9\n", "anna:x\x00y\n"]  # no client could send them
+WRONG += ["anna:same\nben:same\n"]  # whose prompts would they be?
+
+
+@pytest.mark.parametrize("text", WRONG)
 def test_a_keys_file_that_is_wrong_never_opens_the_server(tmp_path: Path, text: str) -> None:
     path = tmp_path / "keys"
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     with pytest.raises(ConfigError):
         read_keys(path)
     with pytest.raises(ConfigError):
         read_keys(tmp_path / "missing")
+
+
+def test_an_admin_key_is_one_that_can_be_sent_and_is_nobody_elses(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text("anna:s3cret\n")
+    assert keys_from_environment({"HYBRID_ADMIN_KEY": "root\n"}).caller("root").admin  # type: ignore[union-attr]
+    assert not keys_from_environment({"HYBRID_ADMIN_KEY": ""}).has_admin
+    for wrong in (" ", "s\u00e9same", "s3cret"):
+        with pytest.raises(ConfigError) as refused:
+            keys_from_environment({"HYBRID_API_KEYS_FILE": str(path), "HYBRID_ADMIN_KEY": wrong})
+        assert "s3cret" not in str(refused.value)
