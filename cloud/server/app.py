@@ -22,7 +22,7 @@ from ..engine.frontend import Frontend
 from . import chat, completions, status, tokens
 from .access import Access, HostCheck
 from .cors import Cors, OriginRule
-from .errors_http import install_handlers
+from .errors_http import install_handlers, unknown_route
 from .generation import Service
 from .metrics import Metrics
 from .observe import Observe
@@ -30,7 +30,7 @@ from .openapi import describe
 from .request_info import info_of
 from .settings import ServerSettings
 from .speculate import SpeculateService
-from .speculate_socket import speculate_route
+from .speculate_socket import PATH, speculate_route
 
 
 class ServerApp:
@@ -41,6 +41,8 @@ class ServerApp:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # whoever writes to the socket has a scope of its own, and leaves the body out
         await self._app(scope, receive, send)
 
 
@@ -74,11 +76,13 @@ def create_app(
     ):
         api.add_api_route(path, route, methods=methods, response_model=None)
     api.router.routes.append(_speculation(service))
+    api.router.default = unknown_route
     install_handlers(api)
     describe(api)
     origins = OriginRule(settings)
     guarded = Cors(Access(cast(ASGIApp, api), settings=settings, origins=origins), origins=origins)
-    return ServerApp(service, Observe(HostCheck(guarded, settings=settings), metrics=metrics, clock=clock))
+    paths = {PATH, str(api.openapi_url)}
+    return ServerApp(service, Observe(HostCheck(guarded, settings=settings), metrics=metrics, clock=clock, paths=paths))
 
 
 def _speculation(service: Service) -> WebSocketRoute:

@@ -12,7 +12,7 @@ from ...shared_protocol.errors import OriginNotAllowed
 from .errors_http import reject
 from .settings import ServerSettings, is_loopback
 
-METHODS = "GET, POST, OPTIONS"
+METHODS = "GET, HEAD, POST, OPTIONS"
 EXPOSED = "x-request-id, x-hybrid-ignored, retry-after, retry-after-ms"
 
 
@@ -52,8 +52,10 @@ class Cors:
                     OriginNotAllowed("this origin may not call", hint="start the server with --allowed-origin"), scope, receive, send
                 )
                 return
-            response = Response(status_code=204, headers={"allow": METHODS, "vary": "Origin"})
-            if allowed:
+            response = Response(status_code=204, headers={"allow": METHODS})
+            if not allowed:
+                response.headers["vary"] = "Origin"
+            else:
                 response.headers["access-control-allow-methods"] = METHODS
                 response.headers["access-control-allow-headers"] = headers.get("access-control-request-headers", "*")
                 response.headers["access-control-max-age"] = "600"

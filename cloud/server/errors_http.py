@@ -54,6 +54,11 @@ async def reject(error: HybridError, scope: Scope, receive: Receive, send: Send)
         await socket.close(1008)
 
 
+async def unknown_route(scope: Scope, receive: Receive, send: Send) -> None:
+    """Where no route leads."""
+    await reject(_no_such_route(), scope, receive, send)
+
+
 def install_handlers(app: FastAPI) -> None:
     """Turn typed errors, unknown routes and wrong methods into envelopes."""
 
@@ -65,6 +70,8 @@ def install_handlers(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         response = error_response(_typed(error, request))
         response.headers.update(error.headers or {})
+        if response.headers.get("allow") == "GET":
+            response.headers["allow"] = "GET, HEAD"
         return response
 
     async def on_fault(request: Request, error: Exception) -> Response:
@@ -77,7 +84,7 @@ def install_handlers(app: FastAPI) -> None:
 
 def _typed(error: HTTPException, request: Request) -> HybridError:
     if error.status_code == 404:
-        return NotFound("there is no such route", hint="GET /openapi.json lists all routes")
+        return _no_such_route()
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "another one")
         return MethodNotAllowed(f"this route does not answer {request.method[:16]}", hint=f"use {allowed}")
@@ -85,3 +92,7 @@ def _typed(error: HTTPException, request: Request) -> HybridError:
     typed = InvalidRequest(HTTPStatus(status).phrase) if 400 <= status < 500 else internal_error()
     typed.status = status
     return typed
+
+
+def _no_such_route() -> NotFound:
+    return NotFound("there is no such route", hint="GET /openapi.json lists all routes")

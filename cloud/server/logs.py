@@ -33,10 +33,16 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+def is_no_denial(record: logging.LogRecord) -> bool:
+    """Whether a record tells of more than a WebSocket that was denied: uvicorn calls that an error, and it has a line of its own."""
+    return record.msg != "ASGI callable returned without completing handshake."
+
+
 def log_to_stderr(level: str) -> None:
     """Send this program's logs to stderr; other libraries only where they warn."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(is_no_denial)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

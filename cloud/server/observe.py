@@ -5,12 +5,14 @@ Nothing here sees a body. A fault is logged by its class and its place in the co
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...shared_protocol.errors import Unavailable
 from .errors_http import error_response, internal_error, reject
 from .logs import places_of
 from .metrics import Metrics
@@ -22,10 +24,13 @@ _QUIET = frozenset({"/health", "/ready", "/metrics"})  # asked every few seconds
 
 
 class Observe:
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, clock: Callable[[], float]) -> None:
+    """`paths`: those of routes that do not name themselves in the scope."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, clock: Callable[[], float], paths: Collection[str] = ()) -> None:
         self._app = app
         self._metrics = metrics
         self._clock = clock
+        self._paths = frozenset(paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -44,10 +49,17 @@ class Observe:
                 ignored = info.ignored_header()
                 if ignored:
                     headers["x-hybrid-ignored"] = ignored
+            elif message["type"] == "websocket.close" and status == 0:  # instead of accepting
+                status = 403
             await send(message)
 
         try:
             await self._app(scope, receive, observed)
+        except asyncio.CancelledError:  # the server ends without waiting any longer
+            if status or scope["type"] != "http":
+                raise
+            error = Unavailable("the server stopped before it could answer", hint="ask again, or ask another", retry_after_s=1)
+            await error_response(error)(scope, receive, observed)
         except Exception as fault:
             log_fault(fault, info.request_id)
             if status == 0 and scope["type"] == "http":
@@ -58,7 +70,8 @@ class Observe:
             self._finish(scope, info, status, self._clock() - started)
 
     def _finish(self, scope: Scope, info: RequestInfo, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "unmatched")  # the template: a raw path would make a label per visitor
+        unnamed = scope["path"] if scope["path"] in self._paths else "unmatched"
+        route = getattr(scope.get("route"), "path", unnamed)  # the template: a raw path would make a label per visitor
         method = scope.get("method", "GET")
         method = "WEBSOCKET" if scope["type"] == "websocket" else method if method in _METHODS else "other"
         status = status or 499  # nothing was sent: the client had gone

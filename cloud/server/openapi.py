@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ _REQUESTS: dict[str, type[RequestBody]] = {
     "/tokenize": TokenizeRequest,
     "/detokenize": DetokenizeRequest,
 }
+_TEXTS = {"/v1/chat/completions": "text/event-stream", "/v1/completions": "text/event-stream", "/metrics": "text/plain"}
 _ANSWERS: dict[str, type[msgspec.Struct]] = {
     "/v1/models": openai.ModelList,
     "/v1/models/{model_id}": openai.Model,
@@ -57,12 +59,16 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
     document["security"] = [{"bearer": []}, {"key": []}, {}]
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            responses = {"default": {"description": "Error", "content": _json(openai.ErrorEnvelope)}}
-            if path in _ANSWERS:
-                responses["200"] = {"description": "OK", "content": _json(_ANSWERS[path])}
-            else:
-                responses["200"] = {"description": "OK"}
-            operation["responses"] = responses
+            content = _json(_ANSWERS[path]) if path in _ANSWERS else {}
+            if path in _TEXTS:
+                content[_TEXTS[path]] = {"schema": {"type": "string"}}
+            operation["responses"] = {
+                "200": {"description": "OK", "content": content},
+                "default": {"description": "Error", "content": _json(openai.ErrorEnvelope)},
+            }
+            names = re.findall(r"{(\w+)}", path)
+            if names:
+                operation["parameters"] = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
             if path in _REQUESTS:
                 operation["requestBody"] = {"required": True, "content": _json(_REQUESTS[path])}
     return document

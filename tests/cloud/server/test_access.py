@@ -113,6 +113,7 @@ async def test_pages_of_this_machine_may_call_a_loopback_server_others_may_not(s
         )
         assert preflight.status == (204 if allowed else 403)
         if allowed:
+            assert preflight.headers["vary"] == "Origin"
             assert preflight.headers["access-control-allow-headers"] == "authorization,content-type"
             assert "x-request-id" in answer.headers["access-control-expose-headers"]
 

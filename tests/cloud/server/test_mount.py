@@ -62,3 +62,21 @@ async def test_a_drain_refuses_new_sessions_and_waits_for_an_open_one(start: Sta
             assert answer.code == "unavailable"
         assert not drained.done()
     await asyncio.wait_for(drained, 10)
+
+
+async def test_a_websocket_to_where_no_route_leads_is_told_so_and_counted(start: Start) -> None:
+    bench = await start()
+    for path in ("/v1/nothing", "/v1/models"):
+        with pytest.raises(aiohttp.WSServerHandshakeError) as error:
+            await bench.http.ws_connect(bench.url + path)
+        assert error.value.status == 404
+    await refused(bench, host="evil.example")
+    async with bench.http.ws_connect(bench.url + "/v1/speculate"):
+        pass
+    lines = (await bench.get("/metrics")).raw.decode().splitlines()
+    counts = dict(line.rsplit(" ", 1) for line in lines if 'method="WEBSOCKET"' in line and "_total" in line)
+    assert counts == {
+        'hybrid:http_requests_total{method="WEBSOCKET",route="unmatched",status="404"}': "2.0",
+        'hybrid:http_requests_total{method="WEBSOCKET",route="/v1/speculate",status="403"}': "1.0",
+        'hybrid:http_requests_total{method="WEBSOCKET",route="/v1/speculate",status="101"}': "1.0",
+    }

@@ -123,3 +123,8 @@ async def test_models_version_and_description(start: Start) -> None:
     schemas = described.json["components"]["schemas"]
     assert {"ChatRequest", "ChatCompletion", "ErrorEnvelope"} <= set(schemas)
     assert set(re.findall(r'"#/components/schemas/([^"]+)"', described.raw.decode())) <= set(schemas)
+    for path, operations in described.json["paths"].items():
+        for operation in operations.values():
+            assert [place["name"] for place in operation.get("parameters", [])] == re.findall(r"{(.+?)}", path)
+    answer = described.json["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]
+    assert set(answer["content"]) == {"application/json", "text/event-stream"}

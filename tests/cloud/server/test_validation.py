@@ -231,8 +231,19 @@ async def test_unknown_routes_and_wrong_methods_have_the_same_envelope(start: St
     wrong = await bench.get("/v1/chat/completions")
     assert (wrong.status, wrong.error["code"]) == (405, "method_not_allowed")
     assert wrong.headers["allow"] == "POST"
+    assert (await bench.call("PUT", "/health")).headers["allow"] == "GET, HEAD"
     assert (await bench.get("/v1/models/")).status == 404
     assert (await bench.get("/v1/chat/completions/../../../etc/passwd")).status == 404
+
+
+async def test_head_is_answered_as_get_without_the_body(start: Start) -> None:
+    bench = await start()
+    for path in ("/health", "/ready", "/v1/models", "/metrics", "/openapi.json"):
+        found, head = await bench.get(path), await bench.call("HEAD", path)
+        assert (head.status, head.raw) == (200, b"")
+        assert head.headers["content-type"] == found.headers["content-type"]
+    refused = await bench.call("HEAD", "/v1/completions")
+    assert (refused.status, refused.raw) == (405, b"")
 
 
 async def test_an_unknown_model_is_a_404_and_a_missing_one_is_fine(start: Start) -> None:
