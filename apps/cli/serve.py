@@ -102,7 +102,8 @@ async def _serve(name: str, settings: ServerSettings, options: dict[str, Any]) -
         max_num_seqs=options["max_num_seqs"],
         max_num_batched_tokens=options["max_num_batched_tokens"],
     )
-    client = ThreadEngineClient(engine, max_queue=settings.max_requests)
+    # choices wait one by one: a request of the most choices must find room beside those that are held, or it would be refused for ever
+    client = ThreadEngineClient(engine, max_queue=settings.max_requests + settings.max_choices)
 
     def on_ready(server: RunningServer) -> None:
         facts = _facts(server, model, engine)

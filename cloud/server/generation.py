@@ -52,6 +52,15 @@ class Tally:
     def of(cls, job: Job) -> Tally:
         return cls(prompt=sum(map(len, job.prompts)))
 
+    def add(self, chunk: Chunk, n: int) -> bool:
+        """Count a chunk's tokens; whether they are the first of its prompt. Choices that find what another has computed for them
+        do not make the prompt cheaper."""
+        prompt = chunk.index // n
+        first = prompt not in self.cached
+        self.completion += len(chunk.token_ids)
+        self.cached[prompt] = min(chunk.num_cached, self.cached.get(prompt, chunk.num_cached))
+        return first
+
     def usage(self) -> Usage:
         details = PromptTokensDetails(cached_tokens=sum(self.cached.values()))
         return Usage(self.prompt, self.completion, self.prompt + self.completion, details)
@@ -89,19 +98,22 @@ class Service:
         """
         with self.admission.enter():
             info.prompt_tokens = tally.prompt
-            self.metrics.count_prompt(tally.prompt)
             meter = self.metrics.meter(job.arrival, job.choices)
             async with aclosing(merge([self._one(job, index) for index in range(len(job.prompts))])) as chunks:
                 try:
                     async for chunk in chunks:
-                        tally.completion += len(chunk.token_ids)
-                        tally.cached[chunk.index // job.params.n] = chunk.num_cached
+                        if chunk.token_ids and tally.add(chunk, job.params.n):
+                            self.metrics.count_prompt(len(job.prompts[chunk.index // job.params.n]))
                         info.completion_tokens = tally.completion
                         meter.tokens(chunk.index, len(chunk.token_ids), self.clock())
                         if chunk.finish_reason is not None:
                             meter.finish(chunk.finish_reason, self.clock())
                         self._raise_forced_end(chunk)
                         yield chunk
+                except Unavailable:
+                    if not tally.cached:
+                        meter.refuse()
+                    raise
                 finally:
                     meter.leave()
 

@@ -61,7 +61,7 @@ class Metrics:
         self._success = Counter(
             "hybrid:request_success", "Choices by finish reason.", ["model_name", "finished_reason"], registry=self.registry
         )
-        self._prompt = self._counter("prompt_tokens", "Prompt tokens processed.", model)
+        self._prompt = self._counter("prompt_tokens", "Tokens of prompts that were computed, or found in the prefix cache.", model)
         self._generated = self._counter("generation_tokens", "Tokens generated.", model)
         self._first = self._histogram("time_to_first_token_seconds", "From the request's arrival to its first token.", model)
         self._between = self._histogram("inter_token_latency_seconds", "Between tokens of one choice.", model)
@@ -124,6 +124,10 @@ class RequestMeter:
         self._running -= 1
         self._metrics.count_finish(reason)
         self._metrics.observe_whole(now - self._arrival)
+
+    def refuse(self) -> None:
+        """The engine took none of the choices."""
+        self._running = 0
 
     def leave(self) -> None:
         """Nobody waits for the choices that still run."""

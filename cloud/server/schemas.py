@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -12,6 +13,7 @@ from ...shared_protocol.sampling import MAX_LOGPROBS
 from .unserved import CHAT_UNSERVED, COMPLETION_UNSERVED, MESSAGE_UNSERVED, SILENT, refuse
 
 MAX_MESSAGES = 10_000
+MAX_PROMPTS = 10_000  # looked at; the server's own limit is far below
 Text = Annotated[str, Field(max_length=8 * 1024 * 1024)]
 Ids = Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(fail_fast=True)]
 
@@ -102,7 +104,7 @@ Messages = Annotated[list[ChatMessage], Field(fail_fast=True, min_length=1, max_
 
 def refuse_unserved_messages(messages: object) -> None:
     """Name what is not served in conversations before pydantic calls it a wrong type."""
-    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+    for index, message in enumerate(islice(messages, MAX_MESSAGES) if isinstance(messages, list) else ()):
         if not isinstance(message, dict):
             continue
         refuse(message, MESSAGE_UNSERVED, prefix=f"messages.{index}.")
@@ -143,7 +145,12 @@ class ChatRequest(Generating):
 class CompletionRequest(Generating):
     UNSERVED = COMPLETION_UNSERVED
 
-    prompt: Text | Annotated[list[Text], Field(fail_fast=True)] | Ids | Annotated[list[Ids], Field(fail_fast=True)]
+    prompt: (
+        Text
+        | Annotated[list[Text], Field(fail_fast=True, max_length=MAX_PROMPTS)]
+        | Ids
+        | Annotated[list[Ids], Field(fail_fast=True, max_length=MAX_PROMPTS)]
+    )
     echo: bool | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
 

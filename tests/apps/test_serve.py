@@ -31,15 +31,16 @@ def test_it_says_where_it_listens_answers_and_ends_with_zero_at_sigterm(tiny_lla
     keys.write_text("anna:secret-a\n")
     reader, writer = os.pipe()
     command = [*HYBRID, "serve", str(tiny_llama_path), "--port", "0", "--json", "--ready-fd", str(writer), "--kv-mib", "1"]
+    command += ["--max-requests", "1"]  # of however many choices
     told = environment(HYBRID_API_KEYS_FILE=str(keys), HYBRID_SERVE_SERVED_MODEL_NAME="tiny")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=(writer,), env=told)
     os.close(writer)
     try:
         with os.fdopen(reader) as ready:
             facts = json.loads(ready.read())
-        body = {"prompt": [1, 2, 3], "max_tokens": 3, "temperature": 0}
+        body = {"prompt": [1, 2, 3], "max_tokens": 3, "temperature": 0, "n": 2}
         answer = json.loads(call(facts["url"] + "/v1/completions", body, authorization="Bearer secret-a"))
-        assert answer["usage"]["completion_tokens"] == 3
+        assert answer["usage"]["completion_tokens"] == 6
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     finally:

@@ -109,10 +109,11 @@ async def start() -> AsyncIterator[Start]:
             automatic: bool = True,
             slots: int = 64,
             max_model_len: int = 8192,
+            max_queue: int | None = None,
             **settings: Any,
         ) -> Bench:
             told = Script([bytes([byte]) for byte in script]) if isinstance(script, bytes) else script
-            engine = ScriptedEngine(told, automatic=automatic, slots=slots, max_model_len=max_model_len)
+            engine = ScriptedEngine(told, automatic=automatic, slots=slots, max_model_len=max_model_len, max_queue=max_queue)
             frontend = Frontend(byte_model(max_model_len), engine)
             server = await stack.enter_async_context(serve_in_background(frontend, ServerSettings(**({"drain_s": 0.01} | settings))))
             http = await stack.enter_async_context(aiohttp.ClientSession())

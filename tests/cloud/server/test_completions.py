@@ -119,3 +119,10 @@ async def test_detokenize_refuses_ids_that_the_vocabulary_does_not_have(start: S
     bench = await start()
     answer = await bench.post("/detokenize", {"tokens": [1, 258]})
     assert (answer.status, answer.error["param"]) == (400, "tokens")
+
+
+async def test_what_one_choice_computes_for_the_next_was_not_cached_for_the_client(start: Start) -> None:
+    bench = await start(lambda add: Script([b"x"], num_cached=0 if add.request_id.endswith("-0") else 16))
+    for prompt in ("p" * 40, ["p" * 40, "q" * 40]):
+        usage = (await bench.complete(prompt=prompt, n=3)).json["usage"]
+        assert usage["prompt_tokens_details"]["cached_tokens"] == 0

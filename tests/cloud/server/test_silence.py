@@ -1,5 +1,6 @@
 """No prompt text in logs, metrics, headers or errors; metrics whose labels are bounded."""
 
+import asyncio
 import logging
 import re
 
@@ -95,6 +96,21 @@ async def test_metrics_have_vllms_names_and_count_what_happened(start: Start) ->
         "prefix_cache_hits_total",
     ):
         assert value(f"hybrid:{name}{{{model}}}") == 0
+
+
+async def test_what_the_engine_did_not_take_is_counted_as_an_answer_only(start: Start) -> None:
+    bench = await start(Script([b"x"], finish=None), automatic=False, slots=1, max_queue=0)
+    running = asyncio.create_task(bench.complete(prompt="xx"))
+    await bench.settled(lambda: len(bench.engine.added) == 1)
+    await bench.engine.advance(1)
+    assert (await bench.complete(prompt="yyy", n=2)).status == 503
+    text = (await bench.get("/metrics")).raw.decode()
+    assert 'hybrid:prompt_tokens_total{model_name="bytes/test"} 2.0' in text
+    assert "request_success_total{" not in text
+    assert 'route="/v1/completions",status="503"} 1.0' in text
+    running.cancel()
+    await bench.settled(bench.idle)
+    assert 'request_success_total{finished_reason="abort",model_name="bytes/test"} 1.0' in (await bench.get("/metrics")).raw.decode()
 
 
 async def test_visitors_cannot_make_labels(start: Start) -> None:
