@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, cast
 
-from ...shared_protocol.errors import ConfigError, HybridError
+from ...shared_protocol.errors import ConfigError, ModelFileError
 from ...shared_protocol.model import Model
 from ..step import StepExecutor
 from .executor import CpuExecutor
@@ -16,6 +16,7 @@ from .library import load
 from .reference import ReferenceExecutor, reference_kernel_id
 
 Backend = Literal["auto", "native", "reference"]
+MAX_THREADS = 1024
 log = logging.getLogger(__name__)
 
 
@@ -30,13 +31,15 @@ def open_executor(
 ) -> StepExecutor:
     """Open `model` on the native kernels, or on the NumPy reference where "auto" cannot have them; which one says its `kernel_id`.
 
-    HYBRID_BACKEND decides for "auto" when it is set. Raises what the chosen executor raises.
+    HYBRID_BACKEND decides for "auto" when it is set. Raises what the chosen executor raises; too little memory is no reason to fall back.
     """
+    if threads is not None and not 1 <= threads <= MAX_THREADS:
+        raise ConfigError(f"threads must be from 1 to {MAX_THREADS}, found {threads}", param="threads")
     chosen = chosen_backend(backend, environment)
     if chosen != "reference":
         try:
             return CpuExecutor(model, num_blocks=num_blocks, block_size=block_size, threads=threads)
-        except HybridError as error:
+        except (ConfigError, ModelFileError) as error:
             if chosen == "native":
                 raise
             _warn_once(str(error))

@@ -137,6 +137,18 @@ def test_the_kernel_id_names_instruction_set_and_version(tiny_llama: Model) -> N
     assert describe().kernel_id in ("scalar-1", "avx2-1")
 
 
+@pytest.mark.parametrize("threads", [-1, 0, 1025])
+def test_a_number_of_threads_that_cannot_work_is_refused(tiny_llama: Model, threads: int) -> None:
+    with pytest.raises(ConfigError, match=f"threads must be from 1 to 1024, found {threads}"):
+        open_executor(tiny_llama, num_blocks=8, threads=threads)
+
+
+@needs_native
+def test_too_little_memory_is_told_and_not_covered_by_the_reference(tiny_llama: Model) -> None:
+    with pytest.raises(EngineFailed, match="too little memory"):
+        open_executor(tiny_llama, num_blocks=1 << 30, block_size=1024, environment={})  # 2^48 bytes
+
+
 def test_without_the_library_the_reference_serves_and_native_is_refused(no_library: None, tiny_llama: Model) -> None:
     assert open_executor(tiny_llama, num_blocks=8).kernel_id.startswith("numpy-")
     with pytest.raises(NativeUnavailable, match="no C\\+\\+ compiler"):

@@ -1,4 +1,4 @@
-// The arithmetic that an instruction set must supply: one table of functions per ISA, filled in vector_ops.h and gemm_*.cpp.
+// The arithmetic that an instruction set must supply: one table of functions per ISA, filled at the end of gemm_*.cpp.
 //
 // What each of them owes: the result for one row depends on that row alone, to the bit. Inputs are summed in one fixed order,
 // whatever the number of rows in the call, the threads, or the block size.
