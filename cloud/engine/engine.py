@@ -63,8 +63,8 @@ class Engine:
 
     @property
     def has_work(self) -> bool:
-        """Whether `step` has something to do. False while all that is left are parked sessions."""
-        return bool(self._outputs) or self._scheduler.has_work
+        """Whether `step` has something to do. False while all that is left are parked sessions, and once the engine has failed."""
+        return bool(self._outputs) or (self.healthy and self._scheduler.has_work)
 
     def add(self, message: Add) -> None:
         """Queue a request. Raises InvalidRequest, ContextOverflow when it can never fit, Unavailable when the engine has failed."""
@@ -118,7 +118,7 @@ class Engine:
     def step(self) -> list[StepOutput]:
         """Advance what can be advanced. When something breaks, every request ends with an error and the engine is unhealthy."""
         outputs, self._outputs = self._outputs, []
-        if self._scheduler.has_work:
+        if self.healthy and self._scheduler.has_work:
             try:
                 self._step(outputs)
             except Exception as error:

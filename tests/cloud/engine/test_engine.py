@@ -198,6 +198,18 @@ def test_when_the_executor_breaks_every_request_ends_with_an_error() -> None:
         engine.add(add_of("late", PROMPTS[0]))
 
 
+def test_a_failed_engine_has_nothing_more_to_do_whatever_its_books_say() -> None:
+    def on_step(batch) -> None:
+        engine._scheduler.waiting.append(engine._scheduler.running[0])  # in two places at once
+        raise MemoryError("kernel")
+
+    engine = engine_of(executor=HashExecutor(on_step=on_step))
+    engine.add(add_of("a", PROMPTS[0]))
+    assert [output.finish_reason for output in engine.step()] == ["error"]
+    assert engine._scheduler.has_work
+    assert not engine.has_work and engine.step() == []
+
+
 def test_when_the_books_do_not_balance_at_rest_the_engine_is_unhealthy() -> None:
     engine = engine_of()
     answers(engine, adds(GREEDY))
