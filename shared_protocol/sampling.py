@@ -22,6 +22,8 @@ from .noise import Keys, gumbel_of, gumbel_one, hash_ids, keys, uniform
 GREEDY_BELOW = 1e-5
 MAX_LOGPROBS = 20
 MAX_STOP_STRINGS = 16
+MAX_STOP_CHARACTERS = 1024  # of one: every choice keeps a table as long
+MAX_STOP_IDS = 1024
 
 
 class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +54,9 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         _check(_integer(self.n) and 1 <= self.n <= 128, "n", "between 1 and 128", self.n)
         _check(len(self.stop) <= MAX_STOP_STRINGS, "stop", f"at most {MAX_STOP_STRINGS} strings", len(self.stop))
         _check(all(isinstance(s, str) and s for s in self.stop), "stop", "strings that are not empty", "an empty string")
+        longest = max(map(len, self.stop), default=0)
+        _check(longest <= MAX_STOP_CHARACTERS, "stop", f"strings of at most {MAX_STOP_CHARACTERS} characters", longest)
+        _check(len(self.stop_token_ids) <= MAX_STOP_IDS, "stop_token_ids", f"at most {MAX_STOP_IDS} ids", len(self.stop_token_ids))
         _check(all(_integer(i) and i >= 0 for i in self.stop_token_ids), "stop_token_ids", "token ids", "something else")
         wanted = self.logprobs
         _check(wanted is None or (_integer(wanted) and 0 <= wanted <= MAX_LOGPROBS), "logprobs", f"between 0 and {MAX_LOGPROBS}", wanted)

@@ -77,6 +77,8 @@ WRONG = [
     ("stop", ["a", ""], "stop"),
     ("stop", [f"s{i}" for i in range(17)], "stop"),
     ("stop", 5, "stop"),
+    ("stop", ["a", "x" * 1025], "stop"),
+    ("stop_token_ids", list(range(1025)), "stop_token_ids"),
     ("logprobs", 5, "logprobs"),
     ("top_logprobs", 2, "top_logprobs"),
     ("stream", "yes", "stream"),
