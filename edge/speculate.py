@@ -137,6 +137,8 @@ class Speculation:
             return None
         if not isinstance(answer, Verdict):
             raise ProtocolError(f"the cloud answered Draft with {type(answer).__name__}")
+        if answer.token is not None and answer.token >= self._tokenizer.vocab_size:
+            raise ProtocolError(f"the cloud's token {answer.token} is outside the vocabulary", code="token_id", round=answer.round)
         committed = drafter.settle(answer.n_accepted, answer.token)
         if committed != answer.committed_len:
             raise ProtocolError(f"the cloud has committed {answer.committed_len} tokens, the device {committed}", round=answer.round)

@@ -201,6 +201,7 @@ async def test_an_error_frame_is_the_error_it_says(error: Error, kind: type[Exce
         {"committed_len": 99},
         {"visible_len": 99},
         {"token": None, "n_accepted": 0},
+        {"token": 2**24 - 1},
     ],
 )
 async def test_a_verdict_that_does_not_add_up_is_a_protocol_error(changes: dict[str, object]) -> None:

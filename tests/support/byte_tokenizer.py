@@ -23,6 +23,8 @@ class ByteTokenizer:
         return b"".join(map(self.token_bytes, ids)).decode(errors="replace")
 
     def token_bytes(self, token_id: int) -> bytes:
+        if not 0 <= token_id < self.vocab_size:
+            raise IndexError(token_id)
         return bytes([token_id]) if token_id < 256 else b""
 
     def token_text(self, token_id: int) -> str:
