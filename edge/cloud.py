@@ -45,8 +45,8 @@ class CloudClient:
         probe_timeout_s: float = 2.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`stall_s`: how long a stream may be silent; `answer_timeout_s`: how long a whole answer may take; `probe_timeout_s`:
-        how long a probe of the link may."""
+        """`stall_s`: how long a stream may be silent, before its first byte too; `answer_timeout_s`: how long a whole answer may take;
+        `probe_timeout_s`: how long a probe of the link may."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"the cloud's address must be http://HOST or https://HOST, found {url[:200]!r}")
@@ -99,7 +99,8 @@ class CloudClient:
         """The answer as it comes; ends after the server's [DONE]. Closing the iterator closes the connection, which aborts the answer."""
         body = chat_body(request, model, stream=True)
         parser = EventParser()
-        async with self._lanes.borrow(traffic) as lane, self._request(lane, "POST", "/v1/chat/completions", body) as response:
+        asked = "POST", "/v1/chat/completions", body
+        async with self._lanes.borrow(traffic) as lane, self._request(lane, *asked, within_s=self._stall_s) as response:
             while True:
                 try:
                     async with asyncio.timeout(self._stall_s):
@@ -139,9 +140,12 @@ class CloudClient:
                 self.model, self._context = models[0].id, models[0].max_model_len
 
     @asynccontextmanager
-    async def _request(self, lane: Lane, method: str, path: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response of status 200; anything else is raised as the error that it stands for."""
-        response = await self._connected(lane, method, path, body)
+    async def _request(
+        self, lane: Lane, method: str, path: str, body: bytes | None, *, within_s: float | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response of status 200, begun `within_s` (else within the time of a whole answer); anything else is raised as the error that
+        it stands for."""
+        response = await self._connected(lane, method, path, body, self._answer_timeout_s if within_s is None else within_s)
         try:
             if response.status != 200:
                 try:
@@ -154,12 +158,12 @@ class CloudClient:
         finally:
             response.close() if not response.content.at_eof() else response.release()
 
-    async def _connected(self, lane: Lane, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
+    async def _connected(self, lane: Lane, method: str, path: str, body: bytes | None, within_s: float) -> aiohttp.ClientResponse:
         """Send; return when the status line is there. A refused connection has sent nothing, so it may be tried once more."""
         headers = {"content-type": "application/json"} if body is not None else {}
         for attempt in (1, 2):
             try:
-                async with asyncio.timeout(self._answer_timeout_s):
+                async with asyncio.timeout(within_s):
                     return await lane.http.request(method, self.url + path, data=body, headers=headers, allow_redirects=False)
             except aiohttp.ClientConnectorError as error:
                 if attempt == 2 or not isinstance(error.os_error, ConnectionRefusedError):

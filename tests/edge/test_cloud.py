@@ -115,6 +115,14 @@ async def test_a_stream_that_breaks_off_is_a_typed_error(script: tuple[bytes | o
     assert len(server.requests) == 1
 
 
+async def test_a_stream_that_never_begins_is_not_waited_for_as_long_as_a_whole_answer() -> None:
+    async with scripted_server(says(FOREVER)) as server:
+        cloud = CloudClient(server.url, stall_s=0.2, answer_timeout_s=3600)
+        with pytest.raises(errors.CloudUnreachable, match="did not answer"):
+            await text_of(cloud)
+        await cloud.close()
+
+
 async def test_an_error_inside_a_stream_is_the_error_it_says() -> None:
     failed = event({"error": {"message": "it broke", "type": "server_error", "param": None, "code": "engine_failed"}})
     async with scripted_server(says(sse_head(), TOLD[0], failed, event("[DONE]"), END)) as server:
