@@ -15,6 +15,7 @@ from ...shared_protocol.sampling import SamplingParams
 from .client import EngineClient
 from .completion import Chunk as Chunk
 from .completion import Completion
+from .merge import merge
 from .messages import Add
 from .request import resolve_max_tokens
 
@@ -45,7 +46,7 @@ class Frontend:
         check_prompt(prompt_ids, self.model.tokenizer.vocab_size)
         resolve_max_tokens(len(prompt_ids), params.max_tokens, self.client.max_model_len)
         choices = children(Add(request_id, tuple(prompt_ids), params, 0, cache_salt))
-        return self._choice(choices[0], 0) if len(choices) == 1 else _merge([self._choice(add, i) for i, add in enumerate(choices)])
+        return merge([self._choice(add, index) for index, add in enumerate(choices)])
 
     async def _choice(self, add: Add, index: int) -> AsyncGenerator[Chunk]:
         completion = Completion(self.model.tokenizer, add.params, index)
@@ -73,33 +74,3 @@ def children(add: Add) -> list[Add]:
     if n == 1:
         return [replace(add, seed=seed)]
     return [replace(add, request_id=f"{add.request_id}-{i}", seed=child_seed(seed, i)) for i in range(n)]
-
-
-async def _merge(choices: Sequence[AsyncGenerator[Chunk]]) -> AsyncGenerator[Chunk]:
-    """Yield what any choice yields. The first failure ends all, and so does leaving."""
-    arrived: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
-
-    async def read(choice: AsyncGenerator[Chunk]) -> None:
-        try:
-            async with aclosing(choice):
-                async for chunk in choice:
-                    arrived.put_nowait(chunk)
-            arrived.put_nowait(None)
-        except Exception as error:
-            arrived.put_nowait(error)
-
-    readers = [asyncio.create_task(read(choice)) for choice in choices]
-    try:
-        left = len(readers)
-        while left:
-            item = await arrived.get()
-            if isinstance(item, Exception):
-                raise item
-            if item is None:
-                left -= 1
-            else:
-                yield item
-    finally:
-        for reader in readers:
-            reader.cancel()
-        await asyncio.gather(*readers, return_exceptions=True)
