@@ -13,7 +13,6 @@ from ..router.request import RouteRequest
 from ..shared_protocol.errors import Cancelled, ClientClosed
 from ..shared_protocol.model import Model, load_model
 from ..shared_protocol.sampling import SamplingParams
-from ..shared_protocol.tokenizer import Tokenizer
 from .native import NativeRuntime
 from .session import EdgeAnswer, EdgeChunk, Session
 
@@ -49,10 +48,6 @@ class Device:
     @property
     def context(self) -> int:
         return self.session.held.context
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.session.model.tokenizer
 
     async def load(self) -> Session:
         """The session, loaded if it is not yet; raises what loading raises, and tries again at the next call. ClientClosed when closed."""

@@ -15,7 +15,6 @@ from .session import EdgeChunk
 from .speculative_route import speculative_route
 from .state import AnswerState
 from .target import blame
-from .token_logprobs import TokenLogprobs
 
 
 def run_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
@@ -39,7 +38,6 @@ async def edge_route(answer: AnswerState, signals: list[float] | None = None) ->
     assert device is not None
     assert answer.prompt_ids is not None
     prompt, params, count = answer.prompt_ids, answer.request.sampling, 0
-    logprobs = None if params.logprobs is None else TokenLogprobs(device.tokenizer)
     with blame("edge"):
         async with aclosing(device.answer(prompt, params)) as items:
             async for item in items:
@@ -52,7 +50,7 @@ async def edge_route(answer: AnswerState, signals: list[float] | None = None) ->
                 yield Piece(
                     text=item.text,
                     spans=(Span("edge", 1),),
-                    logprobs=() if logprobs is None else logprobs.push(item),
+                    logprobs=item.logprobs,
                     finish_reason=item.finish_reason,
                     usage=usage_of(len(prompt), count) if item.finish_reason else None,
                 )

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..shared_protocol.answer_text import AnswerText
 from ..shared_protocol.errors import ContextOverflow, InvalidRequest
 from ..shared_protocol.model import Model
 from ..shared_protocol.noise import fresh_seed
+from ..shared_protocol.openai import TokenLogprob
 from ..shared_protocol.runtime import EdgeRuntime
 from ..shared_protocol.sampling import SamplingParams, sample, top_logprobs
 from .drafter import Drafter, Mutate
 from .held import HeldTokens
-from .text import TextAssembler
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,8 @@ class EdgeChunk:
 
     text: str
     token_id: int
-    ends: bool  # it is an end token, which is no text
     logprob: float  # of the token, in the raw distribution: the confidence signal
-    top: tuple[tuple[int, float], ...] = ()  # the most likely (id, log-probability), as many as params.logprobs asks
+    logprobs: tuple[TokenLogprob, ...] = ()  # when params.logprobs asks for them: of the tokens whose text is shown now
     finish_reason: Literal["stop", "length"] | None = None
 
 
@@ -68,7 +68,7 @@ class Session:
         if asked > limit:
             raise ContextOverflow(asked=asked, limit=limit)
         seed = fresh_seed() if params.seed is None else params.seed
-        text = TextAssembler(self.model.tokenizer, params.stop)
+        text = AnswerText(self.model.tokenizer, params.stop)
         known_text = "".join(text.push(i) for i in known if text.stopped is None)
         if text.stopped is not None or len(known) == wanted:
             raise InvalidRequest("the known output is finished already", param="known")
@@ -90,17 +90,17 @@ class Session:
     def _ends(self, params: SamplingParams) -> frozenset[int]:
         return frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else self.end_ids)
 
-    def _run(self, ids: list[int], count: int, text: TextAssembler, params: SamplingParams, seed: int, last: int) -> Iterator[EdgeChunk]:
+    def _run(self, ids: list[int], count: int, text: AnswerText, params: SamplingParams, seed: int, last: int) -> Iterator[EdgeChunk]:
         """`ids`: prompt and output so far, `count` of them output; `last`: the count at which the answer must end."""
         ends = self._ends(params)
         while True:
             row = self.held.extend(ids[self.held.length :], rows=1)[0, : self.model.tokenizer.vocab_size]
             token_id = sample(row, params, seed, len(ids))
-            logprob, top = top_logprobs(row, token_id, params.logprobs or 0)
+            likelihood = top_logprobs(row, token_id, params.logprobs or 0)
             ids.append(token_id)
             count += 1
             ended = token_id in ends
-            shown = "" if ended else text.push(token_id)
+            shown = text.push(token_id, ends=ended, likelihood=None if params.logprobs is None else likelihood)
             finish: Literal["stop", "length"] | None = None
             if ended or text.stopped is not None:
                 finish = "stop"
@@ -108,6 +108,6 @@ class Session:
                 finish = "length"
             if finish is not None:
                 shown += text.finish()
-            yield EdgeChunk(shown, token_id, ended, logprob, top, finish)
+            yield EdgeChunk(shown, token_id, likelihood[0], text.take_logprobs(), finish)
             if finish is not None:
                 return

@@ -100,4 +100,4 @@ async def _finish_alone(answer: AnswerState, session: Session, speculation: Spec
     while (chunk := await device.run(lambda: next(rest, None))) is not None:
         count += 1
         usage = usage_of(len(prompt), count) if chunk.finish_reason else None
-        yield Piece(chunk.text, (Span("edge", 1),), (), chunk.finish_reason, usage)
+        yield Piece(chunk.text, (Span("edge", 1),), chunk.logprobs, chunk.finish_reason, usage)
