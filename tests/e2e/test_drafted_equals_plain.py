@@ -5,10 +5,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from hybrid.cloud.engine.frontend import Frontend
 from hybrid.cloud.engine.llm import LLM
-from hybrid.cloud.engine.open_engine import open_engine
-from hybrid.cloud.engine.thread_client import ThreadEngineClient
 from hybrid.cloud.server.speculate import SpeculateService
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.drafter import Drafter
@@ -19,6 +16,7 @@ from hybrid.shared_protocol.frames import Open, pack_ids
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.sampling import SamplingParams
 from hybrid.tests.support.gguf_writer import write_tiny_llama
+from hybrid.tests.support.real_cloud import real_frontend
 
 chance = random.Random(4)
 PROMPTS = [[chance.randrange(3, 320) for _ in range(length)] for length in (1, 17, 33)]
@@ -42,11 +40,13 @@ def other_weights(tmp_path_factory: pytest.TempPathFactory, tiny_llama: Model) -
 
 @pytest.fixture
 async def service(tiny_llama: Model) -> AsyncIterator[SpeculateService]:
-    client = ThreadEngineClient(open_engine(tiny_llama, threads=1))
-    yield SpeculateService(Frontend(tiny_llama, client), secret=b"s" * 16)
-    while client.stats().used:  # the last abort is on its way
-        await asyncio.sleep(0.001)
-    await client.close()
+    async with real_frontend(tiny_llama) as frontend:
+        yield SpeculateService(frontend, secret=b"s" * 16)
+        for _ in range(2_000):  # the last abort is on its way
+            if not frontend.client.stats().used:
+                break
+            await asyncio.sleep(0.001)
+        assert not frontend.client.stats().used
 
 
 async def run(work: Callable[[], object]) -> object:
