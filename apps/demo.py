@@ -14,7 +14,7 @@ from ..cloud.engine.frontend import Frontend
 from ..cloud.engine.llm import LLM
 from ..cloud.engine.open_engine import open_engine
 from ..cloud.engine.thread_client import ThreadEngineClient
-from ..cloud.server.running import serve_on_thread
+from ..cloud.server.threaded import serve_on_thread
 from ..edge.client import HybridClient
 from ..router.policy import Policy
 from ..shared_protocol.errors import CloudUnreachable, RouteRefused

@@ -1,4 +1,4 @@
-"""A server on a socket: in the caller's event loop, on a thread of its own, or until the process is told to end.
+"""A server on a socket: in the caller's event loop, or until the process is told to end.
 
 SIGTERM / drain()          limit over or nobody inside        sockets closed
 ───┼───────────────────────────────┼──────────────────────────────┼───
@@ -13,8 +13,7 @@ import contextlib
 import logging
 import signal
 import socket
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 
@@ -182,63 +181,6 @@ async def serve_in_background(frontend: Frontend, settings: ServerSettings | Non
     finally:
         server.drain()
         await serving
-
-
-@contextmanager
-def serve_on_thread(open_frontend: Callable[[], Awaitable[Frontend]], settings: ServerSettings | None = None) -> Iterator[ThreadedServer]:
-    """Serve on a thread with an event loop of its own. `open_frontend` runs in that loop, and its client is closed at the end."""
-    threaded = ThreadedServer(open_frontend, settings or ServerSettings())
-    try:
-        threaded.start()
-        yield threaded
-    finally:
-        threaded.stop()
-
-
-class ThreadedServer:
-    """Started and stopped from another thread; `url` is known once it has started."""
-
-    def __init__(self, open_frontend: Callable[[], Awaitable[Frontend]], settings: ServerSettings) -> None:
-        self._open = open_frontend
-        self._settings = settings
-        self._thread = threading.Thread(target=self._main, name="hybrid-server", daemon=True)
-        self._listening = threading.Event()
-        self._failure: BaseException | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._server: RunningServer | None = None
-        self.url = ""
-
-    def start(self) -> None:
-        """Return when it listens; raises what opening or listening raised."""
-        self._thread.start()
-        self._listening.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    def stop(self) -> None:
-        """Drain, close, and wait for the thread's end. May be called twice."""
-        if self._loop is not None and self._server is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._server.drain)
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _main(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as failure:
-            self._failure = failure
-        finally:
-            self._listening.set()
-
-    async def _serve(self) -> None:
-        frontend = await self._open()
-        try:
-            self._server = RunningServer(create_app(frontend, self._settings), self._settings)
-            self.url = self._server.url
-            self._loop = asyncio.get_running_loop()
-            await self._server.serve(self._listening.set)
-        finally:
-            await frontend.client.close()
 
 
 async def serve_until_signalled(frontend: Frontend, settings: ServerSettings, on_ready: Callable[[RunningServer], None]) -> int:

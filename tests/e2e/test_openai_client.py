@@ -10,8 +10,8 @@ from hybrid.cloud.engine.frontend import Frontend
 from hybrid.cloud.engine.open_engine import open_engine
 from hybrid.cloud.engine.thread_client import ThreadEngineClient
 from hybrid.cloud.server.keys import KeyRing
-from hybrid.cloud.server.running import serve_on_thread
 from hybrid.cloud.server.settings import ServerSettings
+from hybrid.cloud.server.threaded import serve_on_thread
 from hybrid.shared_protocol.model import Model
 from openai.types.chat import ChatCompletionMessageParam
 
