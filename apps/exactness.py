@@ -48,7 +48,7 @@ def first_difference(plain: Ids, other: Ids) -> Difference | None:
     return None
 
 
-def every_way(model: Model, *, draft_lengths: Sequence[int] = DRAFT_LENGTHS, chunks: Sequence[int] = CHUNKS) -> Iterator[tuple[str, Way]]:
+def every_way(model: Model) -> Iterator[tuple[str, Way]]:
     """Name each way and give it; a way is to be used before the next is asked for, since engines are opened one after the other.
 
     "alone" comes first, on one thread: the text that all others are held against.
@@ -57,13 +57,13 @@ def every_way(model: Model, *, draft_lengths: Sequence[int] = DRAFT_LENGTHS, chu
         yield "alone", partial(alone, llm)
         yield "batched", partial(batched, llm)
         yield "warm prefix", partial(warm, llm)
-        for k in draft_lengths:
+        for k in DRAFT_LENGTHS:
             for corruption in CORRUPTIONS:
                 yield f"drafted k={k} corruption={corruption:g}", partial(drafted, llm, runtime, k, corruption)
     with closing(LLM(model, threads=2)) as llm:
         yield "alone, 2 threads", partial(alone, llm)
         yield "batched, 2 threads", partial(batched, llm)
-    for chunk in chunks:
+    for chunk in CHUNKS:
         with closing(LLM(model, threads=1, long_prefill_token_threshold=chunk)) as llm:
             yield f"chunks of {chunk}", partial(batched, llm)
 

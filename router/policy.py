@@ -102,16 +102,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
 
 
-def load_policy(path: str | Path) -> Policy:
-    """See `Policy.load`."""
-    return Policy.load(path)
-
-
-def default_policy() -> Policy:
-    """See `Policy.default`."""
-    return _default()
-
-
 @cache
 def _default_tables() -> Tables:
     text = (files(__package__) / "default.toml").read_text(encoding="utf-8")

@@ -75,12 +75,6 @@ class PrefixHash:
     def digest(self) -> bytes:
         return self._state.digest()[:PREFIX_HASH_BYTES]
 
-    def digest_with(self, ids: Sequence[int]) -> bytes:
-        """Hash of the prefix and `ids` after it; the prefix itself stays as it is."""
-        state = self._state.copy()
-        state.update(struct.pack(f"<{len(ids)}I", *ids))
-        return state.digest()[:PREFIX_HASH_BYTES]
-
 
 def prefix_hash(ids: Iterable[int]) -> bytes:
     return PrefixHash(ids).digest()

@@ -22,8 +22,12 @@ PURE = [
     "cloud/engine/scheduler.py",
     "cloud/engine/block_pool.py",
     "cloud/engine/prefix_cache.py",
+    "cloud/engine/request.py",
+    "cloud/engine/session.py",
+    "shared_protocol/filters.py",
+    "shared_protocol/stop.py",
     "shared_protocol/verify.py",
-    "router/decide.py",
+    *(f"router/{path.name}" for path in sorted((ROOT / "router").glob("*.py"))),
 ]
 
 

@@ -6,5 +6,5 @@ import msgspec
 from starlette.responses import Response
 
 
-def json_response(data: object, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(data), status_code=status, media_type="application/json")
+def json_response(data: object) -> Response:
+    return Response(msgspec.json.encode(data), media_type="application/json")

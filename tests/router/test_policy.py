@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hybrid.router.policy import Policy, default_policy, load_policy
+from hybrid.router.policy import Policy
 from hybrid.router.policy_file import SCHEMA
 from hybrid.shared_protocol.errors import ConfigError
 
@@ -118,15 +118,14 @@ def test_what_is_no_toml_is_refused(text: str) -> None:
 def test_a_file_is_read_from_disk(tmp_path: Path) -> None:
     file = tmp_path / "ours.toml"
     file.write_text("[quota]\ncapacity = 7")
-    assert load_policy(file).quota.capacity == Policy.load(str(file)).quota.capacity == 7
-    assert default_policy() == Policy.default()
+    assert Policy.load(file).quota.capacity == Policy.load(str(file)).quota.capacity == 7
     with pytest.raises(ConfigError, match=r"none\.toml: No such file"):
-        load_policy(tmp_path / "none.toml")
+        Policy.load(tmp_path / "none.toml")
     with pytest.raises(ConfigError):
-        load_policy(tmp_path)
+        Policy.load(tmp_path)
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not UTF-8"):
-        load_policy(file)
+        Policy.load(file)
 
 
 def test_an_error_shows_no_more_than_a_short_piece_of_a_value() -> None:
