@@ -33,7 +33,6 @@ class Answer:
         self.state = state
         self._floor = floor
         self._failures: dict[Target, HybridError] = {}
-        self._template_error: TemplateError | None = None
         self._bucket: TokenBucket | None = None
         self._reserved: Reservation | None = None
 
@@ -75,7 +74,7 @@ class Answer:
             with blame("edge"):
                 self.state.prompt_ids = await device.prompt_ids(self.state.request)
         except TemplateError as error:
-            self._template_error = error
+            self._failures["edge"] = error
         except TargetFailed as failed:
             self._note(failed)
 
@@ -122,7 +121,7 @@ class Answer:
         state = services.device_state.read()
         if services.device is None or "edge" in self._failures:
             return replace(state, edge_available=False)
-        return replace(state, edge_available=state.edge_available and self._template_error is None, edge_context=services.device.context)
+        return replace(state, edge_context=services.device.context)
 
     def _reserve(self, tokens: int) -> bool:
         """False when other requests were quicker: then the decision no longer holds."""
@@ -141,8 +140,9 @@ class Answer:
         overflow = self._overflow(decision)
         if overflow is not None:
             return overflow
-        if self._template_error is not None and decision.reason == "edge_unavailable":
-            return self._template_error
+        edge = self._failures.get("edge")
+        if isinstance(edge, TemplateError) and (decision.reason == "edge_unavailable" or self.state.services.cloud is None):
+            return edge
         told = "; ".join(f"{target}: {error}" for target, error in self._failures.items())
         message = f"{decision.why} ({told})" if told else decision.why
         refusal: HybridError = RouteRefused(message, reason=decision.reason, rule=decision.rule)
