@@ -11,7 +11,7 @@ from hybrid.cloud.server.generation import Service
 from .conftest import Start
 
 MAIL, PHONE, CARD = "ada@example.org", "+44 20 7946 0958", "4111 1111 1111 1111"
-SECRETS = (MAIL, PHONE, CARD, "7946", "example.org", "1111")
+SECRETS = (MAIL, PHONE, CARD, "7946 0958", "example.org", "4111 1111")
 PROMPT = f"Write to {MAIL}, call {PHONE}, pay with {CARD}."
 
 
