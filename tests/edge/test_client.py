@@ -157,6 +157,8 @@ async def test_nothing_that_is_asked_is_dropped(smollm2: Model) -> None:
     async with client_of(smollm2, TO_EDGE) as (client, _):
         with pytest.raises(TypeError):
             await ask(client, temprature=0.1)
+        with pytest.raises(TypeError, match="tools"):
+            await ask(client, tools=[{"type": "function", "function": {"name": "f"}}])
         with pytest.raises(errors.InvalidRequest, match="temperature"):
             await ask(client, temperature=3)
         with pytest.raises(errors.InvalidRequest, match="messages"):
