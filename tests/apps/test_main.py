@@ -65,3 +65,15 @@ def test_version_and_doctor_name_what_would_serve() -> None:
 def test_every_command_has_help(command: str) -> None:
     run = hybrid(command, "-h")
     assert run.returncode == 0 and "--debug" in run.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    heavy = {"numpy", "tokenizers", "jinja2", "fastapi", "aiohttp"}
+    program = (
+        "import sys; sys.argv = ['hybrid', '--help']\n"
+        "from hybrid.apps.cli.main import main\n"
+        "try: main()\n"
+        f"except SystemExit as end: print(end.code, sorted({heavy!r} & set(sys.modules)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[-1] == "0 []"
