@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -24,6 +25,7 @@ from .sse import EventParser
 
 MAX_BODY = 64 * 2**20  # bytes of an answer
 MAX_ERROR = 64 * 2**10
+T = TypeVar("T")
 _LOST = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 
 
@@ -87,32 +89,37 @@ class CloudClient:
         async with self._lanes.borrow(traffic) as lane, self._request(lane, "POST", "/v1/chat/completions", body) as response:
             try:
                 async with asyncio.timeout(self._answer_timeout_s):
-                    return msgspec.json.decode(await _read(response, MAX_BODY), type=ChatCompletion)
-            except msgspec.DecodeError as error:
-                raise StreamInterrupted(f"the cloud's answer is no chat completion: {error}") from None
+                    return _decoded(await _read(response, MAX_BODY), ChatCompletion)
             except _LOST as error:
                 raise _interrupted(error, self._answer_timeout_s) from None
 
     async def stream(
         self, request: Shareable[RouteRequest], traffic: Traffic, model: str | None = None
     ) -> AsyncGenerator[ChatCompletionChunk, None]:
-        """The answer as it comes; ends after the server's [DONE]. Closing the iterator closes the connection, which aborts the answer."""
+        """The answer as it comes; ends after the server's [DONE]. Closing the iterator closes the connection, which aborts the answer.
+
+        Comments keep a stream from being silent, but only for as long as a whole answer may take.
+        """
         body = chat_body(request, model, stream=True)
-        parser = EventParser()
+        parser, now = EventParser(), asyncio.get_running_loop().time
         asked = "POST", "/v1/chat/completions", body
         async with self._lanes.borrow(traffic) as lane, self._request(lane, *asked, within_s=self._stall_s) as response:
+            latest = now() + self._answer_timeout_s
             while True:
                 try:
-                    async with asyncio.timeout(self._stall_s):
+                    async with asyncio.timeout_at(min(now() + self._stall_s, latest)):
                         received = await response.content.readany()
                 except _LOST as error:
-                    raise _interrupted(error, self._stall_s) from None
+                    raise _interrupted(error, self._stall_s if now() < latest else self._answer_timeout_s) from None
                 if not received:
                     raise StreamInterrupted("the cloud's stream ended before it was done")
-                for event in parser.feed(received):
+                events = parser.feed(received)
+                for event in events:
                     if event == b"[DONE]":
                         return
                     yield _chunk(event)
+                if events:
+                    latest = now() + self._answer_timeout_s
 
     async def open_link(self, request: Shareable[RouteRequest], traffic: Traffic) -> WebSocketLink:
         """A connection to speculate over, for this request alone. Close it."""
@@ -133,9 +140,9 @@ class CloudClient:
 
     async def _learn_model(self, lane: Lane) -> None:
         """What the server cannot or will not tell stays unknown; if it is our key that is wrong, the request itself will say so."""
-        with suppress(HybridError, msgspec.DecodeError):
+        with suppress(HybridError):
             async with self._request(lane, "GET", "/v1/models", None) as response:
-                models = msgspec.json.decode(await _read(response, MAX_BODY), type=ModelList).data
+                models = _decoded(await _read(response, MAX_BODY), ModelList).data
             if models:
                 self.model, self._context = models[0].id, models[0].max_model_len
 
@@ -151,9 +158,11 @@ class CloudClient:
                 try:
                     async with asyncio.timeout(self._stall_s):
                         told = await _read(response, MAX_ERROR)
-                except _LOST:
+                except (*_LOST, StreamInterrupted):
                     told = b""
-                raise error_of(max(400, response.status), told, response.headers.get("retry-after"))
+                if response.status < 400:
+                    raise CloudUnreachable(f"{self.url} answered with status {response.status}, where 200 was due")
+                raise error_of(response.status, told, response.headers.get("retry-after"))
             yield response
         finally:
             response.close() if not response.content.at_eof() else response.release()
@@ -188,10 +197,14 @@ def _chunk(event: bytes) -> ChatCompletionChunk:
     error = error_in_stream(event)
     if error is not None:
         raise error
+    return _decoded(event, ChatCompletionChunk)
+
+
+def _decoded(data: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(event, type=ChatCompletionChunk)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
-        raise StreamInterrupted(f"the cloud sent an event that is no chunk of an answer: {fault}") from None
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise StreamInterrupted(f"the cloud sent what is no {kind.__name__}: {fault}") from None
 
 
 def _interrupted(error: BaseException, limit_s: float) -> StreamInterrupted:

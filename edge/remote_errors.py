@@ -9,6 +9,7 @@ import msgspec
 from ..shared_protocol import errors
 from ..shared_protocol.errors import ContextOverflow, HybridError
 
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 MAX_MESSAGE = 1000  # characters; what a stranger's server says is shown, not repeated at length
 _OVERFLOW = re.compile(r"needs (\d+) tokens, the limit is (\d+)")
 
@@ -55,7 +56,7 @@ def error_of(status: int, body: bytes, retry_after: str | None = None) -> Hybrid
     """The error that a response of `status` (400 and above) stands for; an unknown code keeps the code and the status it came with."""
     try:
         said = msgspec.json.decode(body, type=_Envelope).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         said = _Body(f"the cloud answered with status {status}")
     return _typed(status, said, _seconds(retry_after))
 
@@ -64,7 +65,7 @@ def error_in_stream(event: bytes) -> HybridError | None:
     """The error that an event of a stream carries, None when it is no error. Some servers give a status as the code."""
     try:
         said = msgspec.json.decode(event, type=_Envelope).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return None
     known = _BY_CODE.get(str(said.code))
     status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else 500

@@ -80,7 +80,9 @@ async def cloud_route(answer: AnswerState, decision: Decision) -> AsyncGenerator
             whole = await cloud.chat(request, answer.traffic, request.value.model)
             answer.cloud_used = whole.usage.total_tokens
             answer.answered_by = whole.model
-            choice = whole.choices[0]
+            choice = next((choice for choice in whole.choices if choice.index == 0), None)
+            if choice is None:
+                raise StreamInterrupted("the cloud's answer has no choice")
             yield Piece(
                 text=choice.message.content or "",
                 spans=(Span("cloud", whole.usage.completion_tokens),),
@@ -105,6 +107,8 @@ async def _stream_pieces(
         answer.answered_by = chunk.model
         usage = chunk.usage or usage
         for choice in chunk.choices:
+            if choice.index != 0:
+                continue  # another answer, that nobody asked for
             finish = choice.finish_reason or finish
             logprobs = tuple(choice.logprobs.content or ()) if choice.logprobs else ()
             if choice.delta.content or logprobs:

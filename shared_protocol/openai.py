@@ -5,7 +5,7 @@ Requests are validated in the server, at the HTTP edge; these are answers.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,14 +13,17 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 Origin = Literal["edge", "cloud", "drafted"]
 
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class PromptTokensDetails(msgspec.Struct):
-    cached_tokens: int = 0
+    cached_tokens: Count = 0
 
 
 class Usage(msgspec.Struct):
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
+    prompt_tokens: Count
+    completion_tokens: Count
+    total_tokens: Count
     prompt_tokens_details: PromptTokensDetails | None = None
 
 

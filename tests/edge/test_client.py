@@ -223,6 +223,44 @@ async def test_a_cloud_that_fails_is_asked_once_and_the_device_answers(
     assert text
 
 
+def counting(tokens: int) -> dict[str, Any]:
+    """A chunk or an answer that says it has used so many tokens."""
+    return completion("from afar") | {"usage": {"prompt_tokens": 5, "completion_tokens": tokens, "total_tokens": 5 + tokens}}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_cloud_cannot_give_tokens_back(smollm2: Model, streamed: bool) -> None:
+    script = (
+        sse_head(),
+        STREAMED[0],
+        STREAMED[2],
+        event(counting(-9) | {"object": "chat.completion.chunk", "choices": []}),
+        event("[DONE]"),
+        END,
+    )
+    async with client_of(smollm2, TO_CLOUD, failing(*(script if streamed else [response(200, counting(-9))]))) as (client, _):
+        if streamed:
+            with pytest.raises(errors.StreamInterrupted):
+                await stream(client)
+        else:
+            assert told(await ask(client))[:2] == ("edge", "cloud_unreachable")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_another_choice_than_the_one_that_was_asked_for_is_not_mixed_in(smollm2: Model, streamed: bool) -> None:
+    other = {"index": 1, "delta": {"content": "other"}, "message": {"role": "assistant", "content": "other"}, "finish_reason": "stop"}
+    whole = completion("from afar")
+    part = whole | {"object": "chat.completion.chunk", "choices": [other], "usage": None}
+    script = (sse_head(), event(part), *STREAMED, event("[DONE]"), END)
+    both = [response(200, whole | {"choices": [other, *whole["choices"]]})]  # type: ignore[misc]
+    async with client_of(smollm2, TO_CLOUD, failing(*(script if streamed else both))) as (client, _):
+        answer = await (stream(client) if streamed else ask(client))
+        assert text_of(answer) == ("Hi there" if streamed else "from afar")
+    only = response(200, whole | {"choices": [other]})
+    async with client_of(smollm2, TO_CLOUD, failing(only)) as (client, _):
+        assert told(await ask(client))[:2] == ("edge", "cloud_unreachable")
+
+
 async def test_a_cloud_that_is_gone_is_not_looked_for_by_every_request(smollm2: Model) -> None:
     async with client_of(smollm2, TO_CLOUD, failing(CLOSE)) as (client, server):
         first, connections = await ask(client), server.connections

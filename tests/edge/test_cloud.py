@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 from hybrid.edge.cloud import CloudClient
@@ -100,10 +101,11 @@ async def test_a_stream_ends_with_done() -> None:
     [
         ((sse_head(), *TOLD, END), "before it was done"),
         ((sse_head(), *TOLD, CLOSE), "cut off"),
-        ((sse_head(), TOLD[0], event('{"id": tru'), *TOLD, event("[DONE]"), END), "no chunk"),
-        ((sse_head(), TOLD[0], event({"unexpected": 1}), event("[DONE]"), END), "no chunk"),
+        ((sse_head(), TOLD[0], event('{"id": tru'), *TOLD, event("[DONE]"), END), "no ChatCompletionChunk"),
+        ((sse_head(), TOLD[0], event({"unexpected": 1}), event("[DONE]"), END), "no ChatCompletionChunk"),
         ((sse_head(), TOLD[0], FOREVER), "silent for 0.2 s"),
-        ((sse_head(), TOLD[0], piece(b"data: \xff\n\n"), event("[DONE]"), END), "no chunk"),
+        ((sse_head(), TOLD[0], event("[" * 100_000), event("[DONE]"), END), "no ChatCompletionChunk"),
+        ((sse_head(), TOLD[0], piece(b"data: \xff\n\n"), event("[DONE]"), END), "no ChatCompletionChunk"),
     ],
 )
 async def test_a_stream_that_breaks_off_is_a_typed_error(script: tuple[bytes | object, ...], says_what: str) -> None:
@@ -132,7 +134,46 @@ async def test_an_error_inside_a_stream_is_the_error_it_says() -> None:
         await cloud.close()
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"id": "c"}', b"\xff"])
+async def test_a_stream_that_never_begins_is_not_waited_for_longer_than_one_that_stops() -> None:
+    async with scripted_server(says(FOREVER)) as server:
+        cloud = CloudClient(server.url, stall_s=0.2)
+        with pytest.raises(errors.CloudUnreachable, match="did not answer"):
+            await text_of(cloud)
+        await cloud.close()
+
+
+async def test_comments_do_not_keep_a_stream_alive_for_ever() -> None:
+    def comments() -> Iterator[bytes]:
+        yield sse_head()
+        while True:
+            yield piece(b": ping\n\n")
+
+    async with scripted_server(lambda request: comments()) as server:
+        cloud = CloudClient(server.url, answer_timeout_s=0.2)
+        with pytest.raises(errors.StreamInterrupted, match=r"silent for 0\.2 s"):
+            await text_of(cloud)
+        await cloud.close()
+
+
+@pytest.mark.parametrize("status", [204, 302, 304])
+async def test_a_status_that_is_no_answer_is_the_cloud_s_fault(status: int) -> None:
+    async with scripted_server(says(response(status, b"", "location: http://127.0.0.1:9/\r\n"))) as server:
+        cloud = CloudClient(server.url)
+        with pytest.raises(errors.CloudUnreachable, match=str(status)):
+            await cloud.chat(cleared(), Traffic())
+        await cloud.close()
+
+
+async def test_an_error_of_any_length_is_the_error_it_says() -> None:
+    async with scripted_server(says(response(429, b"<html>" * 100_000, "retry-after: 47\r\n"))) as server:
+        cloud = CloudClient(server.url)
+        with pytest.raises(errors.QuotaExceeded) as told:
+            await cloud.chat(cleared(), Traffic())
+        await cloud.close()
+    assert told.value.retry_after_s == 47
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"id": "c"}', b"\xff", b'{"id": "\xff"}', b"[" * 100_000])
 async def test_a_whole_answer_that_is_none_is_a_typed_error(body: bytes) -> None:
     async with scripted_server(says(response(200, body))) as server:
         cloud = CloudClient(server.url)
@@ -216,6 +257,15 @@ async def test_a_probe_measures_and_learns_and_tells_nothing() -> None:
         ("GET", "/v1/models", b""),
     ]
     assert traffic.bytes_sent == server.bytes_received
+
+
+@pytest.mark.parametrize("models", [b"", b"<html>", b"[" * 100_000, b'{"data": [{"id": "\xff"}]}', b'{"data": []}'])
+async def test_a_cloud_that_cannot_name_its_models_is_reachable_all_the_same(models: bytes) -> None:
+    async with scripted_server(lambda request: [response(200, models if request.path == "/v1/models" else {})]) as server:
+        cloud = CloudClient(server.url, probe_timeout_s=60)
+        assert (await cloud.probe(Traffic())).reachable
+        assert cloud.model is None
+        await cloud.close()
 
 
 async def test_a_cloud_that_is_gone_or_unwell_is_not_reachable() -> None:
