@@ -20,9 +20,9 @@ from ..router.request import RouteContext
 from ..router.verdict import Verdict
 from ..shared_protocol.errors import ClientClosed, CloudUnreachable, ContextOverflow, HybridError, RouteRefused, TemplateError
 from ..shared_protocol.runtime import DeviceState, LinkState
+from .answer_state import AnswerState
 from .piece import Piece
 from .routes import run_route
-from .state import AnswerState
 from .target import Target, TargetFailed, blame
 
 

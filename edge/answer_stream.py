@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..shared_protocol.openai import ChatCompletionChunk
+from .answer_state import AnswerState
 from .piece import AnswerHead, Piece, chunk_of, head_of
 from .pump import Pump
-from .state import AnswerState
 
 
 class AnswerStream:

@@ -12,12 +12,12 @@ from ..shared_protocol.noise import fresh_seed
 from ..shared_protocol.openai import ChatCompletion
 from ..shared_protocol.sampling import SamplingParams
 from .answer import Answer
+from .answer_state import AnswerState
 from .answer_stream import AnswerStream
 from .conversations import Conversations
 from .piece import completion_of, head_of
 from .pump import Pump
 from .services import Services
-from .state import AnswerState
 
 Messages = Sequence[Mapping[str, object]]
 

@@ -10,10 +10,10 @@ from ..router.confidence import confidence
 from ..router.decision import Decision
 from ..shared_protocol.errors import StreamInterrupted
 from ..shared_protocol.openai import ChatCompletionChunk, FinishReason, Span, Usage
+from .answer_state import AnswerState
 from .piece import Piece, usage_of
 from .session import EdgeChunk
 from .speculative_route import speculative_route
-from .state import AnswerState
 from .target import blame
 
 

@@ -14,7 +14,7 @@ from ..shared_protocol.openai import TokenLogprob
 from ..shared_protocol.runtime import EdgeRuntime
 from ..shared_protocol.sampling import SamplingParams, sample, top_logprobs
 from .drafter import Drafter, Mutate
-from .held import HeldTokens
+from .held_tokens import HeldTokens
 
 
 @dataclass(frozen=True, slots=True)

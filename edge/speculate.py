@@ -40,7 +40,7 @@ from .drafter import Drafter
 from .link import Link
 from .piece import Piece, merged, usage_of
 from .remote_errors import error_of_code
-from .visible import VisibleText
+from .visible_text import VisibleText
 
 _GONE = ("lease_expired", "unknown_session")  # codes of Error frames after which nothing more comes
 

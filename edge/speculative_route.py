@@ -11,11 +11,11 @@ from ..shared_protocol.errors import FingerprintMismatch, HybridError, ModelNotF
 from ..shared_protocol.frames import Open
 from ..shared_protocol.openai import Span
 from ..shared_protocol.wire import pack_ids
+from .answer_state import AnswerState
 from .device import Device
 from .piece import Piece, merged, usage_of
 from .session import Session
 from .speculate import Run, Speculation
-from .state import AnswerState
 from .target import TargetFailed, blame
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.drafter import Drafter
-from hybrid.edge.held import HeldTokens
+from hybrid.edge.held_tokens import HeldTokens
 from hybrid.shared_protocol.errors import ContextOverflow, ProtocolError
 from hybrid.shared_protocol.sampling import SamplingParams, sample
 from hybrid.tests.support.toy_runtime import VOCAB, ToyRuntime, toy_logits

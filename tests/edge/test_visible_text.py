@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hybrid.edge.visible import VisibleText
+from hybrid.edge.visible_text import VisibleText
 from hybrid.shared_protocol.errors import ProtocolError
 from hybrid.tests.support.byte_tokenizer import ByteTokenizer
 
