@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import click
@@ -63,3 +64,7 @@ def test_every_policy_and_catalogue_shown_is_valid(tmp_path: Path) -> None:
     (shown,) = blocks(ROOT / "docs/models.md", "json")
     (tmp_path / "ours.json").write_text(shown)
     assert list(load_catalogue(tmp_path / "ours.json")) == ["mine"]
+
+
+def test_the_package_and_its_build_file_name_one_version() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == hybrid.__version__
