@@ -8,12 +8,13 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from ..shared_protocol.errors import ClientClosed
 from ..shared_protocol.openai import ChatCompletion, ChatCompletionChunk
 from .answer_stream import AnswerStream
 from .async_client import AsyncHybridClient
+from .completions import ChatOptions, Messages
 
 T = TypeVar("T")
 
@@ -100,15 +101,15 @@ class Completions:
         self._client = client
 
     @overload
-    def create(self, *, stream: Literal[False] = False, **request: Any) -> ChatCompletion: ...
+    def create(self, *, messages: Messages, stream: Literal[False] = False, **options: Unpack[ChatOptions]) -> ChatCompletion: ...
     @overload
-    def create(self, *, stream: Literal[True], **request: Any) -> Stream: ...
-    def create(self, *, stream: bool = False, **request: Any) -> ChatCompletion | Stream:
-        """See `AsyncCompletions.create`, which has the keywords and refuses all others."""
+    def create(self, *, messages: Messages, stream: Literal[True], **options: Unpack[ChatOptions]) -> Stream: ...
+    def create(self, *, messages: Messages, stream: bool = False, **options: Unpack[ChatOptions]) -> ChatCompletion | Stream:
+        """See `AsyncCompletions.create`."""
         create = self._client.chat.completions.create
         if stream:
-            return Stream(self._loop, self._loop.run(create(stream=True, **request)))
-        return self._loop.run(create(stream=False, **request))
+            return Stream(self._loop, self._loop.run(create(messages=messages, stream=True, **options)))
+        return self._loop.run(create(messages=messages, stream=False, **options))
 
 
 class Chat:
