@@ -15,6 +15,7 @@ from ..shared_protocol.model import Model, load_model
 from ..shared_protocol.sampling import SamplingParams
 from .native import NativeRuntime
 from .session import EdgeAnswer, EdgeChunk, Session
+from .wait import wait_for_end
 
 T = TypeVar("T")
 
@@ -55,8 +56,8 @@ class Device:
             if self._closed:
                 raise ClientClosed
             if self._session is None:
-                self._session = await self._run(self._open)
-            return self._session
+                await self._run(self._open)
+            return self.session
 
     async def prompt_ids(self, request: RouteRequest) -> list[int]:
         """Render and tokenise; the device may be busy with another answer meanwhile. Raises TemplateError."""
@@ -97,18 +98,15 @@ class Device:
         except asyncio.CancelledError:
             if self._session is not None:
                 self._session.cancel()
-            while not running.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait([running])
-            if not running.cancelled():
-                running.exception()  # seen; the task's own cancellation is what is raised
+            with suppress(asyncio.CancelledError):  # one is enough
+                await wait_for_end(running)
             if self._session is not None and not self._closed:
                 await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._worker, _forget_cancel, self._session))
             raise
 
-    def _open(self) -> Session:
+    def _open(self) -> None:
         model = self._source if isinstance(self._source, Model) else load_model(self._source)
-        return Session(NativeRuntime(model, threads=self._threads, context=self._context), model)
+        self._session = Session(NativeRuntime(model, threads=self._threads, context=self._context), model)  # kept if nobody waits any more
 
     async def close(self) -> None:
         """Wait for what runs, then free the model; may be called again."""
