@@ -58,7 +58,10 @@ class WebSocketLink(Link):
 
     async def send(self, frame: DeviceFrame) -> None:
         try:
-            await self._socket.send_bytes(encode(frame))
+            async with asyncio.timeout(self._stall_s):
+                await self._socket.send_bytes(encode(frame))
+        except TimeoutError:
+            raise StreamInterrupted(f"the cloud has taken nothing for {self._stall_s:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             raise StreamInterrupted(f"the link to the cloud is gone: {type(error).__name__}") from None
 

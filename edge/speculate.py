@@ -41,6 +41,7 @@ from .link import Link
 from .piece import Piece, merged, usage_of
 from .remote_errors import error_of_code
 from .visible_text import VisibleText
+from .wait import wait_for_end
 
 _GONE = ("lease_expired", "unknown_session")  # codes of Error frames after which nothing more comes
 
@@ -60,6 +61,7 @@ class Speculation:
         self._session = b""
         self._round = 0
         self._draft_ids = MAX_DRAFT_IDS
+        self._corrected = False  # the last round was answered with a correction
 
     @property
     def output_ids(self) -> list[int]:
@@ -85,10 +87,12 @@ class Speculation:
                 if shown:
                     yield Piece(text=shown)
         finally:
-            if not finished:
-                with suppress(HybridError):
-                    await link.send(Cancel())
-            await link.close()
+            try:
+                if not finished:
+                    with suppress(HybridError):
+                        await link.send(Cancel())
+            finally:
+                await link.close()
 
     async def _start(self, link: Link, run: Run) -> None:
         await link.send(Hello((VERSION,), Limits()))
@@ -106,8 +110,7 @@ class Speculation:
             self._session = opened.session
         except BaseException:
             prefilled.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await prefilled
+            await wait_for_end(prefilled)
             raise
         await prefilled
 
@@ -133,7 +136,11 @@ class Speculation:
         if isinstance(answer, Verdict | Stale) and answer.round != self._round:
             raise ProtocolError(f"the cloud answered round {answer.round}, round {self._round} was asked", round=answer.round)
         if isinstance(answer, Stale):
+            if self._corrected:
+                raise ProtocolError("the cloud corrects what it has just corrected", round=answer.round)
             await run(lambda: self._correct(answer))
+            self._corrected = True
+            self._check_length(None)
             return None
         if not isinstance(answer, Verdict):
             raise ProtocolError(f"the cloud answered Draft with {type(answer).__name__}")
@@ -144,7 +151,14 @@ class Speculation:
             raise ProtocolError(f"the cloud has committed {answer.committed_len} tokens, the device {committed}", round=answer.round)
         self.origins += _origins(answer.n_accepted, len(drafter.committed) - base - answer.n_accepted)
         self.text.extend(drafter.committed[base:])
+        self._corrected = False
+        self._check_length(answer.finish)
         return answer
+
+    def _check_length(self, finish: FinishReason | None) -> None:
+        limit = self._open.sampling.max_tokens
+        if limit is not None and len(self.output_ids) >= limit + (finish is not None):
+            raise ProtocolError(f"the cloud goes on after {limit} tokens, all that were asked for")
 
     def _correct(self, stale: Stale) -> None:
         """Take the cloud's tokens for ours. What was shown already must be part of them: text is never taken back."""

@@ -7,7 +7,15 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from ..router.decision import Decision
-from ..shared_protocol.errors import FingerprintMismatch, HybridError, ModelNotFound, NotFound
+from ..shared_protocol.errors import (
+    ContextOverflow,
+    FingerprintMismatch,
+    HybridError,
+    InvalidRequest,
+    ModelNotFound,
+    NotFound,
+    ProtocolError,
+)
 from ..shared_protocol.frames import Open
 from ..shared_protocol.openai import Span
 from ..shared_protocol.wire import pack_ids
@@ -20,8 +28,9 @@ from .target import TargetFailed, blame
 
 
 async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
-    """Raises TargetFailed("speculation") when the cloud cannot take part at all, TargetFailed("cloud") when it is gone before the
-    first token. Later, `on_link_loss` decides: the device finishes the answer alone, marked so, or the cloud's error is raised."""
+    """Before the first token: raises TargetFailed("speculation") when the cloud cannot take part, or breaks the protocol, and
+    TargetFailed("cloud") when it is gone. Later, `on_link_loss` decides: the device finishes the answer alone, marked so, or the
+    cloud's error is raised; one that broke the protocol is not followed any further."""
     services, request, prompt = answer.services, decision.shareable, answer.prompt_ids
     device, cloud = services.device, services.cloud
     assert device is not None
@@ -56,6 +65,10 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
         except (FingerprintMismatch, NotFound) as error:  # another vocabulary or model, or no such endpoint: the cloud alone, then
             services.can_speculate = isinstance(error, ModelNotFound)  # that one is this request's own
             raise TargetFailed("speculation", error) from error
+        except ProtocolError as error:
+            if speculation.origins:
+                raise
+            raise TargetFailed("speculation", error) from error  # the cloud alone may do better
         except TargetFailed as failed:
             if failed.target != "cloud" or not speculation.origins:
                 raise
@@ -85,14 +98,19 @@ async def _finish_alone(answer: AnswerState, session: Session, speculation: Spec
     assert prompt is not None
     assert answer.decision is not None
     known, origins = speculation.output_ids, speculation.origins
+    params = answer.request.sampling
+    try:
+        rest = await device.run(lambda: session.generate(prompt, params, known=known))
+    except (ContextOverflow, InvalidRequest) as error:  # longer than the device can hold, or finished but for the cloud's word
+        raise lost from error
+    if not rest.known_text.startswith(speculation.text.shown):
+        raise lost  # what was shown is none of the answer: part of a stop string
     answer.decision = replace(
         answer.decision,
         reason="quota_degraded" if lost.status == 429 else "cloud_unreachable",
         rule="on_link_loss",
         why=f"the device finished the answer: {lost.message}",
     )
-    params = answer.request.sampling
-    rest = await device.run(lambda: session.generate(prompt, params, known=known))
     ahead = rest.known_text.removeprefix(speculation.text.shown)
     spans = tuple(merged(Span(origin, 1) for origin in origins))
     yield Piece(text=ahead, spans=spans)

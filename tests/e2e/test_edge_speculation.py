@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from hybrid.cloud.engine.frontend import Frontend
 from hybrid.cloud.server.speculate import SpeculateService
@@ -183,6 +184,59 @@ async def test_a_link_that_is_lost_before_the_first_token_leaves_all_to_the_devi
         answer = await client.chat.completions.create(messages=ASK, max_tokens=4)
     assert answer.hybrid is not None
     assert (answer.hybrid.route, answer.hybrid.reason) == ("edge", "cloud_unreachable")
+
+
+async def test_a_link_that_is_lost_beyond_what_the_device_can_hold_is_told_as_that(smollm2: Model) -> None:
+    prompt = len(smollm2.render_chat(ASK))
+    async with (
+        real_frontend(smollm2) as frontend,
+        cut_server(frontend, dies_at_round=4) as server,
+        AsyncHybridClient(smollm2, server.url, policy=TOGETHER, **PATIENT | {"context": prompt + 4}, draft_len=2) as client,
+    ):
+        with pytest.raises(StreamInterrupted):
+            await client.chat.completions.create(messages=ASK, temperature=0)
+
+
+async def test_a_cloud_that_breaks_the_protocol_at_once_is_asked_to_answer_alone(smollm2: Model) -> None:
+    def confused(frame: frames.CloudFrame) -> frames.CloudFrame:
+        return frames.Pong() if isinstance(frame, frames.Opened) else frame
+
+    async with (
+        real_frontend(smollm2) as frontend,
+        cut_server(frontend) as server,
+        AsyncHybridClient(smollm2, server.url, policy=TOGETHER, **PATIENT) as client,
+    ):
+        server.tamper = confused
+        answer = await client.chat.completions.create(messages=ASK, max_tokens=4)
+        server.tamper = lambda frame: frame
+        again = await client.chat.completions.create(messages=ASK, max_tokens=4)
+        await idle(frontend)
+    assert answer.choices[0].message.content == "from afar alone"
+    assert answer.hybrid is not None
+    assert (answer.hybrid.route, answer.hybrid.reason) == ("cloud", "hard")
+    assert again.hybrid is not None
+    assert again.hybrid.route == "speculative"
+
+
+async def test_a_cloud_that_shows_what_a_stop_string_hides_is_not_continued(smollm2: Model) -> None:
+    session = Session(NativeRuntime(smollm2, context=256), smollm2)
+    texts = [chunk.text for chunk in session.chat(ASK, SamplingParams(temperature=0, max_tokens=16))]
+    session.held.close()
+    before, stop = "".join(texts[:5]), "".join(texts[5:8])  # it begins at the sixth token, the last of the second round
+
+    def reveal(frame: frames.CloudFrame) -> frames.CloudFrame:
+        if isinstance(frame, frames.Verdict) and frame.round == 2:
+            return msgspec.structs.replace(frame, visible_len=len((before + stop[0]).encode()))
+        return frame
+
+    async with (
+        real_frontend(smollm2) as frontend,
+        cut_server(frontend, dies_at_round=3) as server,
+        AsyncHybridClient(smollm2, server.url, policy=TOGETHER, **PATIENT, draft_len=2) as client,
+    ):
+        server.tamper = reveal
+        with pytest.raises(StreamInterrupted):
+            await client.chat.completions.create(messages=ASK, temperature=0, max_tokens=16, stop=[stop])
 
 
 async def test_leaving_a_drafted_stream_cancels_it_in_the_cloud(smollm2: Model) -> None:

@@ -134,14 +134,6 @@ async def test_an_error_inside_a_stream_is_the_error_it_says() -> None:
         await cloud.close()
 
 
-async def test_a_stream_that_never_begins_is_not_waited_for_longer_than_one_that_stops() -> None:
-    async with scripted_server(says(FOREVER)) as server:
-        cloud = CloudClient(server.url, stall_s=0.2)
-        with pytest.raises(errors.CloudUnreachable, match="did not answer"):
-            await text_of(cloud)
-        await cloud.close()
-
-
 async def test_comments_do_not_keep_a_stream_alive_for_ever() -> None:
     def comments() -> Iterator[bytes]:
         yield sse_head()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from itertools import count
@@ -14,7 +15,7 @@ from hybrid.edge.link import LoopbackLink
 from hybrid.edge.piece import Piece
 from hybrid.edge.speculate import Speculation
 from hybrid.shared_protocol.errors import FingerprintMismatch, ProtocolError, StreamInterrupted, Unavailable
-from hybrid.shared_protocol.frames import CloudFrame, CloudHello, Draft, Error, Limits, Open, Opened, Stale, Verdict
+from hybrid.shared_protocol.frames import Cancel, CloudFrame, CloudHello, DeviceFrame, Draft, Error, Limits, Open, Opened, Stale, Verdict
 from hybrid.shared_protocol.openai import Span
 from hybrid.shared_protocol.sampling import SamplingParams
 from hybrid.shared_protocol.wire import pack_ids
@@ -130,6 +131,51 @@ async def test_a_correction_within_the_window_is_taken() -> None:
     assert speculation.output_ids == expected
     assert "".join(piece.text for piece in pieces) == text(expected)
     assert pieces[-1].spans[:2] == (Span("drafted", 2), Span("cloud", 3))
+
+
+async def test_a_cloud_that_only_corrects_is_not_followed_for_ever() -> None:
+    class Stubborn(ToyCloud):
+        def _verify(self, frame: Draft) -> CloudFrame:
+            more = self.more * frame.round
+            return Stale(frame.round, frame.base_len, pack_ids([1] * more), frame.base_len + more, TICKET, 0)
+
+    for more in (0, 1):
+        cloud = Stubborn()
+        cloud.more = more
+        with pytest.raises(ProtocolError, match="just corrected"):
+            await pieces_of(speculation_of(), cloud, 2)
+        assert cloud.cancelled
+
+
+@pytest.mark.parametrize("k", [0, 3])
+async def test_a_cloud_that_does_not_stop_at_the_limit_is_not_followed(k: int) -> None:
+    def on_and_on(frame: CloudFrame) -> CloudFrame:
+        return msgspec.structs.replace(frame, finish=None) if isinstance(frame, Verdict) else frame
+
+    speculation = speculation_of()
+    with pytest.raises(ProtocolError, match="goes on after 20 tokens"):
+        await pieces_of(speculation, ToyCloud(tamper=on_and_on), k)
+    assert len(speculation.output_ids) == 20
+
+
+async def test_a_cancellation_while_the_link_says_goodbye_still_closes_it() -> None:
+    class Slow(LoopbackLink):
+        closed = False
+
+        async def send(self, frame: DeviceFrame) -> None:
+            if isinstance(frame, Cancel):
+                raise asyncio.CancelledError
+            await super().send(frame)
+
+        async def close(self) -> None:
+            self.closed = True
+
+    link = Slow(ToyCloud().handle)
+    pieces = speculation_of().pieces(link, 2, run)
+    await anext(pieces)
+    with pytest.raises(asyncio.CancelledError):
+        await pieces.aclose()
+    assert link.closed
 
 
 async def test_when_the_device_is_full_the_cloud_goes_on_alone() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -13,6 +13,7 @@ from hybrid.cloud.engine.thread_client import ThreadEngineClient
 from hybrid.cloud.server.speculate import SpeculateService
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.model import Model
+from hybrid.tests.support.scripted_server import completion
 
 
 @asynccontextmanager
@@ -26,10 +27,14 @@ async def real_frontend(model: Model, context: int = 512) -> AsyncIterator[Front
 
 @dataclass
 class CutServer:
-    """Answers health, models and speculation; cuts the socket when round `dies_at_round` arrives."""
+    """Answers health, models and speculation, and every chat with three words; cuts the socket when round `dies_at_round` arrives.
+
+    `tamper` is what becomes of its own frames.
+    """
 
     service: SpeculateService
     dies_at_round: int
+    tamper: Callable[[frames.CloudFrame], frames.CloudFrame] = lambda frame: frame
     url: str = ""
     received: list[frames.DeviceFrame] = field(default_factory=list)
 
@@ -45,21 +50,25 @@ class CutServer:
                 request.transport.abort()
                 break
             for answer in await handler.handle(frame):
-                await socket.send_bytes(frames.encode(answer))
+                await socket.send_bytes(frames.encode(self.tamper(answer)))
         handler.close()
         return socket
 
     async def models(self, request: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": self.service.model_id, "created": 1, "owned_by": "x"}]})
 
+    async def chat(self, request: web.Request) -> web.Response:
+        return web.json_response(completion("from afar alone"))
+
 
 @asynccontextmanager
-async def cut_server(frontend: Frontend, dies_at_round: int) -> AsyncIterator[CutServer]:
+async def cut_server(frontend: Frontend, dies_at_round: int = 0) -> AsyncIterator[CutServer]:
     server = CutServer(SpeculateService(frontend, secret=b"s" * 16), dies_at_round)
     app = web.Application()
     app.router.add_get("/v1/speculate", server.speculate)
     app.router.add_get("/v1/models", server.models)
     app.router.add_get("/health", server.models)
+    app.router.add_post("/v1/chat/completions", server.chat)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
