@@ -15,7 +15,7 @@ from ..shared_protocol.model import Model, load_model
 from ..shared_protocol.sampling import SamplingParams
 from .native import NativeRuntime
 from .session import EdgeAnswer, EdgeChunk, Session
-from .wait import wait_for_end
+from .wait_for_end import wait_for_end
 
 T = TypeVar("T")
 

@@ -41,7 +41,7 @@ from .link import Link
 from .piece import Piece, merged, usage_of
 from .remote_errors import error_of_code
 from .visible_text import VisibleText
-from .wait import wait_for_end
+from .wait_for_end import wait_for_end
 
 _GONE = ("lease_expired", "unknown_session")  # codes of Error frames after which nothing more comes
 

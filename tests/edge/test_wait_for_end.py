@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hybrid.edge.wait import wait_for_end
+from hybrid.edge.wait_for_end import wait_for_end
 
 
 async def turn() -> None:
