@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -19,6 +21,8 @@ from .merge import merge
 from .messages import Add
 from .request import resolve_max_tokens
 
+LONG_CHARACTERS = 64 * 1024
+
 
 class Frontend:
     """One model behind one engine, for many askers on one event loop."""
@@ -26,14 +30,21 @@ class Frontend:
     def __init__(self, model: Model, client: EngineClient) -> None:
         self.model = model
         self.client = client
+        self._for_long_texts = ThreadPoolExecutor(1, "hybrid-long-text")
 
     async def tokenize(self, text: str, limit: int | None = None) -> list[int]:
         """Token ids of `text`, off the event loop. Raises ContextOverflow early for text that must have more than `limit` tokens."""
-        return await asyncio.to_thread(self.model.tokenizer.encode, text, limit=limit)
+        return await self._off_loop(len(text), partial(self.model.tokenizer.encode, text, limit=limit))
 
     async def render(self, messages: Sequence[Mapping[str, object]], limit: int | None = None) -> list[int]:
         """Prompt ids of a chat, off the event loop. Raises TemplateError, and ContextOverflow as `tokenize` does."""
-        return await asyncio.to_thread(self.model.render_chat, messages, limit=limit)
+        characters = sum(len(str(message.get("content"))) for message in messages)
+        return await self._off_loop(characters, partial(self.model.render_chat, messages, limit=limit))
+
+    async def _off_loop(self, characters: int, work: Callable[[], list[int]]) -> list[int]:
+        """Long texts take turns on one thread: they need some 400 bytes per token meanwhile, and short ones should not wait for them."""
+        threads = self._for_long_texts if characters >= LONG_CHARACTERS else None
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     def generate(
         self, prompt_ids: Sequence[int], params: SamplingParams, request_id: str, *, cache_salt: str = ""

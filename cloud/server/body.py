@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from .request_info import info_of
 from .schemas import RequestBody
 
 MAX_ERRORS = 5  # named in one answer
+LONG_BYTES = 64 * 1024  # from here on a body is decoded and checked off the event loop, which others wait for
 _PATIENCE = 8  # a body over the limit is read, and dropped, up to this many times the limit, so that the client gets its answer
 
 
@@ -29,7 +31,8 @@ async def read_body(request: Request, schema: type[Body]) -> Body:
     if media_type != "application/json" and not (media_type.startswith("application/") and media_type.endswith("+json")):
         # also keeps out web pages: a form or a text may be posted to any origin without asking it first
         raise UnsupportedMediaType("the body must be sent as application/json", hint="set the header content-type: application/json")
-    return parse(await _read(request, request.app.state.settings.max_body_bytes), schema, request)
+    raw = await _read(request, request.app.state.settings.max_body_bytes)
+    return parse(raw, schema, request) if len(raw) < LONG_BYTES else await asyncio.to_thread(parse, raw, schema, request)
 
 
 async def _read(request: Request, limit: int) -> bytes:
@@ -66,9 +69,9 @@ def parse(raw: bytes, schema: type[Body], request: Request) -> Body:
 
 
 def _typed(error: ValidationError) -> InvalidRequest:
-    found = [
-        (_dotted(item["loc"]), _rule(item["msg"])) for item in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
+    items = error.errors(include_url=False, include_context=False, include_input=False)
+    too_long = [item for item in items if item["type"] == "too_long"]  # of a union, the member that fitted but for its length
+    found = [(_dotted(item["loc"]), _rule(item["msg"])) for item in too_long or items]
     # a union complains once per member: of a field and something inside it, the inner one says more
     deepest = [(path, rule) for path, rule in found if not any(other.startswith(f"{path}.") for other, _ in found)]
     named = list(dict.fromkeys(deepest))[:MAX_ERRORS]

@@ -41,7 +41,8 @@ async def chat_completions(request: Request) -> Response:
     service.admission.check()
     params = _params(body)
     with blaming("messages"):
-        prompt = await service.frontend.render([message.for_template() for message in body.messages], service.max_model_len)
+        rendering = service.frontend.render([message.for_template() for message in body.messages], service.max_model_len)
+        prompt = await while_connected(request.receive, rendering)
     job = job_of(service, info, body, prefix="chatcmpl", prompts=[prompt], params=params, param="messages", arrival=arrival)
     tally = Tally.of(job)
     chunks = service.run(job, tally, info)

@@ -37,7 +37,7 @@ async def completions(request: Request) -> Response:
             "echo is not served yet", param="echo", hint="leave it out, and put the prompt before the answer yourself"
         )
     with blaming("prompt"):
-        prompts = [await _ids(service, prompt) for prompt in _prompts(body, service.settings.max_choices)]
+        prompts = await while_connected(request.receive, _ids(service, _prompts(body, service.settings.max_choices)))
     max_tokens = default_max_tokens(prompts, service.max_model_len) if body.max_tokens is None else body.max_tokens
     params = sampling_params(body, max_tokens=max_tokens, logprobs=body.logprobs)
     job = job_of(service, info, body, prefix="cmpl", prompts=prompts, params=params, param="prompt", arrival=arrival)
@@ -60,8 +60,9 @@ def _prompts(body: CompletionRequest, limit: int) -> list[str | list[int]]:
     return list(prompt)  # type: ignore[arg-type]
 
 
-async def _ids(service: Service, prompt: str | list[int]) -> list[int]:
-    return await service.frontend.tokenize(prompt, service.max_model_len) if isinstance(prompt, str) else prompt
+async def _ids(service: Service, prompts: Sequence[str | list[int]]) -> list[list[int]]:
+    limit, tokenize = service.max_model_len, service.frontend.tokenize
+    return [await tokenize(prompt, limit) if isinstance(prompt, str) else prompt for prompt in prompts]
 
 
 def default_max_tokens(prompts: Sequence[Sequence[int]], limit: int) -> int:

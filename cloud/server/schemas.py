@@ -13,6 +13,7 @@ from ...shared_protocol.sampling import MAX_LOGPROBS
 from .unserved import CHAT_UNSERVED, COMPLETION_UNSERVED, MESSAGE_UNSERVED, SILENT, refuse
 
 MAX_MESSAGES = 10_000
+MAX_PARTS = 10_000  # of one message
 MAX_PROMPTS = 10_000  # looked at; the server's own limit is far below
 Text = Annotated[str, Field(max_length=8 * 1024 * 1024)]
 Ids = Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(fail_fast=True)]
@@ -89,7 +90,7 @@ class TextPart(_Lenient):
 
 class ChatMessage(_Lenient):
     role: Literal["system", "developer", "user", "assistant"]
-    content: Text | Annotated[list[TextPart], Field(fail_fast=True, min_length=1)]
+    content: Text | Annotated[list[TextPart], Field(fail_fast=True, min_length=1, max_length=MAX_PARTS)]
     name: str | None = None
 
     def for_template(self) -> dict[str, str]:
@@ -111,7 +112,7 @@ def refuse_unserved_messages(messages: object) -> None:
         if message.get("role") in ("tool", "function"):
             raise UnsupportedParameter("messages of tools are not served yet", param=f"messages.{index}.role")
         parts = message.get("content")
-        for part_index, part in enumerate(parts if isinstance(parts, list) else ()):
+        for part_index, part in enumerate(islice(parts, MAX_PARTS) if isinstance(parts, list) else ()):
             if isinstance(part, dict) and part.get("type") in ("image_url", "input_audio", "file", "refusal"):
                 where = f"messages.{index}.content.{part_index}.type"
                 raise UnsupportedParameter(f"parts of type {part['type']} are not served yet", param=where, hint="send text")

@@ -13,6 +13,7 @@ from .body import read_body
 from .generation import Service
 from .respond import json_response
 from .schemas import DetokenizeRequest, TokenizeRequest
+from .watch import while_connected
 
 
 class Tokens(msgspec.Struct):
@@ -32,9 +33,10 @@ async def tokenize(request: Request) -> Response:
     service.check_model(body.model)
     frontend = service.frontend
     if body.messages is not None:
-        ids = await frontend.render([message.for_template() for message in body.messages])
+        encoding = frontend.render([message.for_template() for message in body.messages])
     else:
-        ids = await frontend.tokenize(body.prompt or "")
+        encoding = frontend.tokenize(body.prompt or "")
+    ids = await while_connected(request.receive, encoding)
     return await asyncio.to_thread(_tokens, service, ids, bool(body.return_token_strs))  # a long text would hold up the event loop
 
 

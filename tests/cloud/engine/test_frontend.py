@@ -1,8 +1,10 @@
 import asyncio
+import threading
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
-from hybrid.cloud.engine.frontend import Frontend
+from hybrid.cloud.engine.frontend import LONG_CHARACTERS, Frontend
 from hybrid.cloud.engine.messages import Add
 from hybrid.cloud.engine.scripted import Script, ScriptedEngine
 from hybrid.shared_protocol.errors import ContextOverflow, InvalidRequest, Unavailable
@@ -135,3 +137,20 @@ async def test_a_failed_engine_ends_the_answer_with_an_error_that_says_so() -> N
 async def test_texts_become_ids_off_the_event_loop() -> None:
     frontend, _ = frontend_of(Script([b"x"]))
     assert await frontend.tokenize("é") == [0xC3, 0xA9]
+
+
+async def test_a_short_text_waits_for_no_long_one() -> None:
+    go_on = threading.Event()
+
+    class Slow(ByteTokenizer):
+        def encode(self, text: str, literal_spans: Sequence[tuple[int, int]] = (), *, limit: int | None = None) -> list[int]:
+            if len(text) > 1:
+                assert go_on.wait(60)
+            return super().encode(text)
+
+    frontend = Frontend(SimpleNamespace(tokenizer=Slow()), ScriptedEngine(Script([b"x"])))
+    long = [asyncio.ensure_future(frontend.tokenize("a" * LONG_CHARACTERS)) for _ in range(40)]  # more than threads for all
+    assert await asyncio.wait_for(frontend.tokenize("b"), 30) == [98]
+    assert not any(text.done() for text in long)
+    go_on.set()
+    assert all(len(ids) == LONG_CHARACTERS for ids in await asyncio.gather(*long))

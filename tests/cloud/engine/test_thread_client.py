@@ -206,11 +206,16 @@ async def test_draining_waits_for_those_who_run_and_turns_others_away() -> None:
 
 
 async def test_closing_ends_what_runs() -> None:
-    client = ThreadEngineClient(engine_of())
+    gate = Gate()
+    client = ThreadEngineClient(engine_of(executor=HashExecutor(on_step=gate.on_step)))
     stream = client.add(add_of("r", PROMPTS[0], LONG))
     session = client.add(add_of("s", PROMPTS[0], remote=True))
+    gate.step()
     await anext(stream)
-    await client.close()
+    closing = asyncio.ensure_future(client.close())
+    await asyncio.sleep(0)
+    gate.release()
+    await closing
     assert (await read(stream))[-1].finish_reason == "abort"
     assert (await read(session))[-1].finish_reason == "abort"
     with pytest.raises(Unavailable):

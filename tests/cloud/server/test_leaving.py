@@ -1,11 +1,16 @@
 """What happens to work whose client has gone, counted in steps of a scripted engine."""
 
 import asyncio
+import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import aiohttp
 import pytest
+from hybrid.cloud.engine.frontend import LONG_CHARACTERS
 from hybrid.cloud.engine.scripted import Script
+from hybrid.tests.support.byte_tokenizer import ByteTokenizer
 
 from .conftest import USER, Bench, Start
 
@@ -35,6 +40,35 @@ async def test_an_answer_whose_client_leaves_stops_in_every_phase_with_all_its_c
     said = bench.engine.tokens
     await bench.engine.advance(3)
     assert bench.engine.tokens == said == max(0, steps - 3) * n
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/tokenize"])
+async def test_a_long_text_whose_client_has_gone_is_not_encoded(start: Start, path: str) -> None:
+    encoded, go_on = [], threading.Event()
+
+    class Slow(ByteTokenizer):
+        def encode(self, text: str, literal_spans: Sequence[tuple[int, int]] = (), *, limit: int | None = None) -> list[int]:
+            encoded.append(text)
+            assert go_on.wait(60)
+            return super().encode(text)
+
+    bench = await start()
+    frontend = bench.server.app.service.frontend
+    frontend.model = replace(frontend.model, tokenizer=Slow())  # type: ignore[arg-type]
+    waiting = frontend._for_long_texts._work_queue
+    text = "x" * LONG_CHARACTERS
+    body = {"messages": [{"role": "user", "content": text}]} if "chat" in path else {"prompt": text}
+    first, second = (asyncio.create_task(bench.post(path, body)) for _ in range(2))
+    await bench.settled(lambda: len(encoded) == waiting.qsize() == 1)
+    await leave(bench, second)
+    await leave(bench, first)
+    metrics = f'{{method="POST",route="{path}",status="499"}} 2.0'
+    for _ in range(1_000):
+        if metrics in (await bench.get("/metrics")).raw.decode():
+            break
+    go_on.set()
+    assert await frontend.tokenize(text + "y") == list((text + "y").encode())
+    assert len(encoded) == 2  # the first, and this one
 
 
 async def test_a_queued_request_of_a_gone_client_never_runs(start: Start) -> None:

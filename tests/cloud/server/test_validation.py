@@ -199,6 +199,20 @@ async def test_a_million_bad_items_make_one_small_error(start: Start) -> None:
     assert len(answer.raw) < 1_000
 
 
+async def test_long_lists_are_refused_with_their_limit(start: Start) -> None:
+    bench = await start()
+    for path, fields in (
+        ("/v1/completions", {"prompt": ["a"] * 10_001}),
+        ("/v1/completions", {"prompt": [[]] * 10_001}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "text", "text": ""}] * 10_001}]}),
+        ("/v1/chat/completions", {"messages": USER * 10_001}),
+        ("/tokenize", {"messages": USER * 10_001}),
+    ):
+        answer = await bench.post(path, fields)
+        assert answer.status == 400
+        assert "10000" in answer.error["message"]
+
+
 async def test_a_body_that_does_not_say_it_is_json_is_a_415(start: Start) -> None:
     bench = await start()
     raw = json.dumps({"messages": USER}).encode()
