@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 from hybrid.shared_protocol.catalogue import load_catalogue
 from hybrid.shared_protocol.model import Model, load_model
@@ -13,6 +14,9 @@ from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.gguf_writer import write_tiny_llama
 
 SMOLLM2 = "smollm2-135m"
+
+hypothesis.settings.register_profile("hybrid", deadline=None)  # tests count steps, never seconds: the machine may be busy
+hypothesis.settings.load_profile("hybrid")
 
 
 @pytest.fixture(scope="session")
