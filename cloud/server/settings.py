@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass, field
 
 from ...shared_protocol.errors import ConfigError
 from .keys import KeyRing
+
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s@?#]+/?")
 
 
 def is_loopback(host: str) -> bool:
@@ -21,7 +24,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Raises ConfigError when it would open a server without keys to other machines."""
+    """Raises ConfigError when it would open a server without keys to other machines, and for what could not work."""
 
     host: str = "127.0.0.1"
     port: int = 0  # 0: any free one
@@ -47,6 +50,11 @@ class ServerSettings:
             )
         if "*" in self.allowed_origins and not self.keys:
             raise ConfigError("without API keys any web page could use this server", hint="list the origins instead of '*', or set keys")
+        for origin in self.allowed_origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ConfigError(f"{origin!r:.80} is no origin, so no page could match it", hint="write it as https://app.example")
+        if not self.drain_s >= 0:  # nor is "nan"
+            raise ConfigError(f"drain_s must be 0 or more seconds, found {self.drain_s}", param="drain_s")
 
     @property
     def loopback(self) -> bool:

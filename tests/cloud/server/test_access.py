@@ -71,6 +71,16 @@ def test_a_server_without_keys_listens_on_this_machine_only() -> None:
     assert not ServerSettings(host="0.0.0.0", keys=KeyRing({"a": "b"})).loopback
 
 
+def test_settings_that_could_not_work_are_refused_at_the_start() -> None:
+    for origin in ("app.example", "https://", "https://app.example/page", "https://ada@app.example", "null", ""):
+        with pytest.raises(ConfigError, match="origin"):
+            ServerSettings(allowed_origins=(origin,))
+    ServerSettings(allowed_origins=("https://app.example", "http://[::1]:3000/", "chrome-extension://abc"))
+    for seconds in (-1.0, float("nan")):
+        with pytest.raises(ConfigError, match="drain_s"):
+            ServerSettings(drain_s=seconds)
+
+
 async def test_a_foreign_name_for_this_machine_is_refused_on_every_route(start: Start) -> None:
     bench = await start()
     for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "[evil]", ""):
