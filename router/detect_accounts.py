@@ -54,14 +54,15 @@ def count_cards(scan: Scan) -> int:
     budget = Budget()
     text = scan.text
     found = 0
-    for chain in scan.chains:
-        start, end = chain.span()
-        if end - start < 12:
-            continue
-        for digits in _card_candidates(chain[0]):
-            if _CARD.fullmatch(digits) or _CARD_CONTEXT.search(text, max(0, start - 40), start):
-                budget.spend()
-                found += bool(luhn.is_valid(digits))
+    for chains, candidates in ((scan.chains, _card_candidates), (scan.wrapped, _wrapped_candidates)):
+        for chain in chains:
+            start, end = chain.span()
+            if end - start < 12:
+                continue
+            for digits in candidates(chain[0]):
+                if _CARD.fullmatch(digits) or _CARD_CONTEXT.search(text, max(0, start - 40), start):
+                    budget.spend()
+                    found += bool(luhn.is_valid(digits))
     return found
 
 
@@ -72,18 +73,34 @@ def _card_candidates(chain: str) -> Iterator[str]:
     if 12 <= len(groups) <= 19 and all(len(group) == 1 for group in groups):
         yield "".join(groups)
         return
+    for at, end in _shaped(groups):
+        yield "".join(groups[at:end])
+
+
+def _wrapped_candidates(chain: str) -> Iterator[str]:
+    """Groups that go on in the next line, once: a column of numbers is none."""
+    spans = [match.span() for match in _DIGITS.finditer(chain)]
+    groups = [chain[start:end] for start, end in spans]
+    for at, end in _shaped(groups):
+        if chain.count("\n", spans[at][0], spans[end - 1][1]) == 1:
+            yield "".join(groups[at:end])
+
+
+def _shaped(groups: list[str]) -> Iterator[tuple[int, int]]:
+    """Where groups begin and end that have the lengths of a card's."""
     lengths = [len(group) for group in groups]
     for at, length in enumerate(lengths):
         if length == 4:  # as all shapes begin
-            yield from ("".join(groups[at : at + len(shape)]) for shape in _CARD_SHAPES if lengths[at : at + len(shape)] == shape)
+            yield from ((at, at + len(shape)) for shape in _CARD_SHAPES if lengths[at : at + len(shape)] == shape)
 
 
-_IBAN = re.compile(r"[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}")
+_IBAN = re.compile(r"[A-Za-z]{2}\d{2}(?:(?:[ \t.-]{0,3}|[ \t]{0,3}\r?\n[ \t>]{0,8})[A-Za-z0-9]){11,30}")
 _IBAN_FIELD = re.compile(r"(\d+)!?[nac]")
 
 
 def count_ibans(scan: Scan) -> int:
-    """Account numbers of a country of the registry, of its length, whose check digits hold; spaces and small letters do not matter."""
+    """Account numbers of a country of the registry, of its length, whose check digits hold; spaces, ends of lines and small letters do
+    not matter."""
     budget = Budget()
     text = scan.text
     found = 0
@@ -94,7 +111,7 @@ def count_ibans(scan: Scan) -> int:
         match = _IBAN.match(text, start)
         if match is None:
             continue
-        compact = re.sub("[ -]", "", match[0]).upper()
+        compact = re.sub("[^A-Za-z0-9]", "", match[0]).upper()
         length = _iban_length(compact[:2])
         if length is not None and len(compact) >= length:
             budget.spend()

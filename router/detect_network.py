@@ -7,33 +7,41 @@ import re
 
 from .scan import Scan
 
-# From the @ on; every repeat is bounded, so the work per @ is too.
-_DOMAIN = re.compile(r"@(?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24}(?!\w)")
+# From the @ on (in an address of the web it is %40); every repeat is bounded, so the work per @ is too.
+_DOMAIN = re.compile(r"@(?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24}(?!_{0,3}[^\W_])")  # underscores end _emphasis_
 _LOCAL_END = re.compile(r"[\w.!#$%&'*+/=?^`{|}~\"-]")
-_SPELT = re.compile(r"\w ?[\[(] ?at ?[\])] ?\w[\w-]{0,62} ?(?:\.|[\[(] ?dot ?[\])]) ?[a-z]{2,24}")
-_IPV4 = re.compile(r"(?<![\w.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w]|\.\d)")
+_SPELT = re.compile(
+    r"\w ?[\[({] ?at ?[\])}] ?\w[\w-]{0,62} ?(?:\.|[\[({] ?dot ?[\])}]) ?[a-z]{2,24}|\w at \w[\w-]{0,62} dot (?:[a-z]{2,3}|info)(?!\w)"
+)
+_NAME = re.compile(r"[\w.+-]")
+_PATH = re.compile(r"@[\w.-]{1,253}[:/]")
+_IPV4 = re.compile(r"(?<![^\W_])(?<!\.)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?!_{0,3}[^\W_]|\.\d)")
 _IPV6_RUN = re.compile(r"[0-9A-Fa-f:]+(?:(?:\.\d{1,3}){3})?")
 _LONGEST = 45  # characters of an IPv6 address
 _HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 
 
+_SPELT_ENDS = ("at)", "at]", "at}", "at )", "at ]", "at }", " dot ")
+
+
 def count_emails(scan: Scan) -> int:
     """E-mail addresses. The part before the @ is only looked at where it ends, since anything may stand there."""
-    text = scan.text
+    text = scan.text.replace("%40", "@")
     found = 0
     at = text.find("@", 1)
     while at > 0:
         if _LOCAL_END.match(text, at - 1) and _DOMAIN.match(text, at) and not _is_git(text, at):
             found += 1
         at = text.find("@", at + 1)
-    if "at)" in text or "at]" in text or "at )" in text or "at ]" in text:
+    if any(end in text for end in _SPELT_ENDS):
         found += sum(1 for _ in _SPELT.finditer(scan.lower))
     return found
 
 
 def _is_git(text: str, at: int) -> bool:
-    """git@host:path is the name of a repository."""
-    return text.endswith("git", max(0, at - 3), at) and (at < 4 or not text[at - 4].isalnum())
+    """git@host:path and git@host/path are names of a repository."""
+    alone = text.endswith("git", max(0, at - 3), at) and (at < 4 or not _NAME.match(text, at - 4))
+    return alone and _PATH.match(text, at) is not None
 
 
 def count_addresses(scan: Scan) -> int:
@@ -72,7 +80,7 @@ def _touches_a_word(text: str, start: int, end: int) -> bool:
 
 def _names_a_machine_v4(text: str) -> bool:
     try:
-        address = ipaddress.IPv4Address(text)
+        address = ipaddress.IPv4Address(".".join(part.lstrip("0") or "0" for part in text.split(".")))
     except ValueError:
         return False
     return 1 <= address.packed[0] < 224 and not address.is_loopback

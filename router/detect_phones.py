@@ -17,13 +17,24 @@ _OTHER_CONTEXT = re.compile(
 _DATE = re.compile(r"(?:\d{1,2}[ ./-]\d{1,2}[ ./-](?:19|20)\d\d|(?:19|20)\d\d[ ./-]\d{1,2}[ ./-]\d{1,2})(?!\d)")
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")  # a machine's address or a version
 _GUID = re.compile(r"(?i)\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-_LETTER = re.compile(r"[A-Za-z_]")
+_GLUED_BEFORE = re.compile(r"[A-Za-z]\Z|\w_\Z")
+_GLUED_AFTER = re.compile(r"[A-Za-z]|_\w")  # an underscore alone is _emphasis_
 _EXTENSION = re.compile(r"(?i)x|ext|#")
 
 
 def count_phones(scan: Scan) -> int:
     """International numbers, numbers of a known shape with separators, and others after a word such as "call"."""
-    return sum(_holds_a_phone(scan.text, chain) for chain in scan.chains if chain.end() - chain.start() >= 7)
+    found = sum(_holds_a_phone(scan.text, chain) for chain in scan.chains if chain.end() - chain.start() >= 7)
+    return found + sum(_goes_on_in_the_next_line(scan.text, chain) for chain in scan.wrapped)
+
+
+def _goes_on_in_the_next_line(text: str, chain: re.Match[str]) -> bool:
+    """An international number at the end of a line and the beginning of the next: neither part need be one alone."""
+    start = chain.start()
+    if text[max(0, start - 1) : start] != "+" or chain[0].count("\n") > 1:
+        return False
+    here, there = (sum(map(str.isdigit, part)) for part in chain[0].split("\n"))
+    return here < 8 <= here + there <= 15
 
 
 def _holds_a_phone(text: str, chain: re.Match[str]) -> bool:
@@ -69,8 +80,8 @@ def _said_to_be_a_phone(text: str, start: int) -> bool:
 
 def _part_of_a_name(text: str, start: int, end: int) -> bool:
     """Whether the digits are glued to letters, as in a hash, an identifier or a part number; an extension is not one."""
-    before = _LETTER.match(text, start - 1) if start else None
-    return before is not None or bool(_LETTER.match(text, end) and not _EXTENSION.match(text, end))
+    before = _GLUED_BEFORE.search(text, max(0, start - 2), start)
+    return before is not None or bool(_GLUED_AFTER.match(text, end) and not _EXTENSION.match(text, end))
 
 
 def _in_a_guid(text: str, start: int) -> bool:

@@ -1,4 +1,7 @@
-"""Making look-alikes alike before a search: full-width and other digits, invisible characters, typographic quotes and dashes."""
+"""Making look-alikes alike before a search: full-width and other digits, invisible characters, typographic quotes and dashes.
+
+What copying and typesetting do to a text is undone. Letters of other scripts that only look like ours stay what they are.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import unicodedata
 from functools import cache
 
 # Blocks with characters that are compatibility forms of ASCII, or decimal digits of other scripts.
-_RANGES = ((0xA0, 0x250), (0x600, 0x1C50), (0x2000, 0x2600), (0x3000, 0x3020), (0xA620, 0xABFA), (0xFE10, 0x10000), (0x1D400, 0x1D800))
-_QUOTES = {"‘": "'", "’": "'", "‚": "'", "′": "'", "“": '"', "”": '"', "„": '"'}
+_BASIC = ((0xA0, 0x250), (0x600, 0x1C50), (0x2000, 0x2600), (0x3000, 0x3020), (0xA620, 0xABFA), (0xFE10, 0x10000))
+_RANGES = (*_BASIC, (0x1D400, 0x1D800), (0x1FBF0, 0x1FBFA), (0xE0000, 0xE0080))
+_MARKS = {"‘": "'", "’": "'", "‚": "'", "′": "'", "“": '"', "”": '"', "„": '"', "−": "-", "·": ".", "。": ".", "｡": ".", "⠀": " "}
+# Accents and keycaps on the character before them, and what is drawn as nothing: joiners, variation selectors, fillers.
+_INVISIBLE = ((0x300, 0x370), (0x20D0, 0x2100), (0xFE00, 0xFE10), (0xE0100, 0xE01F0), (0x115F, 0x1161), (0x3164, 0x3165), (0xFFA0, 0xFFA1))
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
@@ -22,7 +28,8 @@ def fold(text: str) -> str:
 
 @cache
 def _table() -> dict[int, str | None]:
-    table: dict[int, str | None] = {ord(quote): plain for quote, plain in _QUOTES.items()}
+    table: dict[int, str | None] = {ord(mark): plain for mark, plain in _MARKS.items()}
+    table |= {code: None for low, high in _INVISIBLE for code in range(low, high)}
     for low, high in _RANGES:
         for code in range(low, high):
             character = chr(code)
@@ -31,6 +38,8 @@ def _table() -> dict[int, str | None]:
                 table[code] = None
             elif category == "Zs":
                 table[code] = " "
+            elif category in ("Zl", "Zp"):
+                table[code] = "\n"
             elif category == "Pd":
                 table[code] = "-"
             elif category == "Nd":

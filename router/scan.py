@@ -7,8 +7,9 @@ from functools import cached_property
 
 from .fold import fold
 
-# Groups of digits with 1 to 3 separators between them: each repeat is unambiguous, so the scan is linear.
-_CHAIN = re.compile(r"[0-9]+(?:[ .()/-]{1,3}[0-9]+)*")
+# Groups of digits with 1 to 3 separators between them, or the end of a line: each repeat is unambiguous, so the scan is linear.
+_CHAIN = re.compile(r"[0-9]+(?:[ \t.()/-]{1,3}[0-9]+)*")
+_WRAPPED = re.compile(r"[0-9]+(?:(?:[ \t.()/-]{1,3}|[ \t/-]{0,3}\r?\n[ \t>]{0,8})[0-9]+)*")
 _DIGITS = bytes(48 if 48 <= code < 58 else 0 for code in range(256))
 _LETTERS = bytes(code if code >= 128 or chr(code).isalpha() else 32 for code in range(256))
 
@@ -30,12 +31,20 @@ class Scan:
     @cached_property
     def chains(self) -> list[re.Match[str]]:
         """Runs of digits with separators, in order: all that may be a number of a person, a card or a machine."""
+        return self._runs(_CHAIN)
+
+    @cached_property
+    def wrapped(self) -> list[re.Match[str]]:
+        """The runs that go on over the end of a line."""
+        return [run for run in self._runs(_WRAPPED) if "\n" in run[0]] if "\n" in self.text else []
+
+    def _runs(self, pattern: re.Pattern[str]) -> list[re.Match[str]]:
         digits = self.text.encode("ascii", "replace").translate(_DIGITS)  # a byte per character: positions agree
         found = []
         at = digits.find(b"0")
-        while at >= 0 and (chain := _CHAIN.match(self.text, at)):
-            found.append(chain)
-            at = digits.find(b"0", chain.end())
+        while at >= 0 and (run := pattern.match(self.text, at)):
+            found.append(run)
+            at = digits.find(b"0", run.end())
         return found
 
 

@@ -46,6 +46,15 @@ IBAN_GB = with_mod97("GB", "WEST12345698765432")
         CARD.translate({ord("0") + i: 0x0660 + i for i in range(10)}),  # Arabic digits
         f"1. {CARD}\n2. {AMEX}",
         "1234 " * 12 + " ".join(CARD[i : i + 4] for i in range(0, 16, 4)),
+        f"{CARD[:4]} {CARD[4:8]}\n{CARD[8:12]} {CARD[12:]}",  # wrapped
+        f"1. {CARD[:4]}-{CARD[4:8]}-{CARD[8:12]}-\r\n> {CARD[12:]}\n2. 17",
+        f"{AMEX[:4]}\n  {AMEX[4:10]} {AMEX[10:]}",
+        "\t".join(CARD[i : i + 4] for i in range(0, 16, 4)),
+        "\N{MINUS SIGN}".join(CARD[i : i + 4] for i in range(0, 16, 4)),
+        "\N{MIDDLE DOT}".join(CARD[i : i + 4] for i in range(0, 16, 4)),
+        "".join(f"{digit}\ufe0f\u20e3" for digit in CARD),  # keycaps
+        "\u034f".join(CARD),  # an invisible joiner
+        "\u0332".join(CARD),  # underlined
     ],
 )
 def test_a_card_is_found_however_it_is_written(text: str) -> None:
@@ -53,14 +62,32 @@ def test_a_card_is_found_however_it_is_written(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [CARD[:-1] + str((int(CARD[-1]) + 1) % 10), "9" + CARD[1:], f"{CARD}12345", "0.4111222233334444", "1234 5678", str(2**60)]
+    "text",
+    [
+        CARD[:-1] + str((int(CARD[-1]) + 1) % 10),
+        "9" + CARD[1:],
+        f"{CARD}12345",
+        "0.4111222233334444",
+        "1234 5678",
+        str(2**60),
+        "\n".join(CARD[i : i + 4] for i in range(0, 16, 4)),
+    ],  # a column
 )
 def test_a_number_without_check_digit_prefix_or_length_is_no_card(text: str) -> None:
     assert count_cards(Scan(text)) == 0
 
 
 @pytest.mark.parametrize(
-    "text", [IBAN, f"IBAN {IBAN}, please", " ".join(IBAN[i : i + 4] for i in range(0, 22, 4)) + " is mine", IBAN_GB.lower()]
+    "text",
+    [
+        IBAN,
+        f"IBAN {IBAN}, please",
+        " ".join(IBAN[i : i + 4] for i in range(0, 22, 4)) + " is mine",
+        IBAN_GB.lower(),
+        f"{IBAN[:8]}\n{IBAN[8:16]} {IBAN[16:]}",
+        "  ".join(IBAN[i : i + 4] for i in range(0, 22, 4)),
+        f"{IBAN[:4]}.{IBAN[4:12]}.{IBAN[12:]}",
+    ],
 )
 def test_an_account_is_found(text: str) -> None:
     assert count_ibans(Scan(text)) == 1
@@ -73,19 +100,57 @@ def test_an_account_needs_its_check_digits_country_and_length(text: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["bob@example.com", "<b.o+b@mail.example.co.uk>", "jörg@müller.de", "bob＠example.com", "bob [at] example [dot] com", "x b@c.io."],
+    [
+        "bob@example.com",
+        "<b.o+b@mail.example.co.uk>",
+        "jörg@müller.de",
+        "bob＠example.com",
+        "bob [at] example [dot] com",
+        "x b@c.io.",
+        "bob at example dot com",
+        "?to=bob%40example.com&",
+        "_bob@example.com_",
+        "bob@mu\u0308ller.de",
+        "bob@example\u3002com",
+        "git@example.com",
+        "my.git@example.com: hello",
+    ],
 )
 def test_an_email_is_found(text: str) -> None:
     assert count_emails(Scan(text)) == 1
 
 
-@pytest.mark.parametrize("text", ["@app.route", "a@b", "git@github.com:o/r", "5 @ 3.99", "user@", "@", "meet @ noon. ok"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@app.route",
+        "a@b",
+        "git@github.com:o/r",
+        "5 @ 3.99",
+        "user@",
+        "@",
+        "meet @ noon. ok",
+        "ssh://git@github.com/o/r",
+        "connect it at the dot matrix",
+        "`@app.some_name`",
+    ],
+)
 def test_an_at_sign_is_no_email(text: str) -> None:
     assert count_emails(Scan(text)) == 0
 
 
 @pytest.mark.parametrize(
-    "text", ["10.1.2.3", "http://81.2.69.142:80/", "2001:db8::8a2e:370:7334", "[fe80::1]", "2001:db8:0:0:1:0:0:1", "64:ff9b::192.0.2.33"]
+    "text",
+    [
+        "10.1.2.3",
+        "http://81.2.69.142:80/",
+        "2001:db8::8a2e:370:7334",
+        "[fe80::1]",
+        "2001:db8:0:0:1:0:0:1",
+        "64:ff9b::192.0.2.33",
+        "_10.1.2.3_",
+        "010.001.002.003",
+    ],
 )
 def test_the_address_of_a_machine_is_found(text: str) -> None:
     assert count_addresses(Scan(text)) >= 1
@@ -116,6 +181,10 @@ def test_loopback_versions_times_and_names_are_no_addresses(text: str) -> None:
         "my mobile: 791 112 345",
         "tel 467 3395",
         "4155550123 4155550199 call: 415-555-0123",
+        "+49 30\n1234567",
+        "+49\n(30) 1234567",
+        "_415-555-0123_",
+        "415\t555\t0123",
     ],
 )
 def test_a_phone_is_found_by_its_shape_or_by_what_is_said(text: str) -> None:
@@ -136,6 +205,10 @@ def test_a_phone_is_found_by_its_shape_or_by_what_is_said(text: str) -> None:
         "12 34 56",
         "1,234,567,890",
         "call f(1234567890a)",
+        "x_415-555-0123",
+        "415-555-0123_old",
+        "415\n555\n0123",
+        "+1\n23456\n7890",
     ],
 )
 def test_order_numbers_dates_and_versions_are_no_phones(text: str) -> None:
