@@ -37,9 +37,9 @@ from ..shared_protocol.tokenizer import Tokenizer
 from ..shared_protocol.verify import prefix_hash
 from ..shared_protocol.wire import pack_ids, unpack_ids
 from .drafter import Drafter
-from .link import Link
 from .piece import Piece, merged, usage_of
-from .remote_errors import error_of_code
+from .transport.link import Link
+from .transport.remote_errors import error_of_code
 from .visible_text import VisibleText
 from .wait_for_end import wait_for_end
 

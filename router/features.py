@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .detect.scan import words_of
 from .lexicon import CODING, COMMON, CONSTRAINTS, DEMANDING, MATHS, THINKING
-from .scan import words_of
 
 HEAD, TAIL = 2_000, 500  # characters of a turn that are looked at
 CHARACTERS_PER_WORD = 6

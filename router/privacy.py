@@ -14,14 +14,14 @@ from typing import Any, Generic, Literal, NoReturn, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from ..shared_protocol.errors import NotShareable
-from .detect_accounts import count_cards, count_ibans
-from .detect_network import count_addresses, count_emails
-from .detect_phones import count_phones
-from .detect_secrets import count_secrets
-from .detect_topics import count_topics
+from .detect.accounts import count_cards, count_ibans
+from .detect.network import count_addresses, count_emails
+from .detect.phones import count_phones
+from .detect.scan import Scan
+from .detect.secrets import count_secrets
+from .detect.topics import count_topics
 from .policy import Policy
 from .request import RouteRequest
-from .scan import Scan
 from .verdict import Verdict, strictest
 
 Kind = Literal["email", "phone", "card", "iban", "ip", "secret", "topic", "unreadable"]

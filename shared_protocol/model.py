@@ -14,7 +14,7 @@ from .errors import ModelFileError, TemplateError
 from .gguf import GgufFile, Tensor, read_gguf
 from .model_card import ModelCard, card_of
 from .store import Store
-from .template import Rendered, render
+from .template.render import Rendered, render
 from .tokenizer import Tokenizer, tokenizer_of
 
 

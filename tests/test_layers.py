@@ -27,7 +27,7 @@ PURE = [
     "shared_protocol/filters.py",
     "shared_protocol/stop.py",
     "shared_protocol/verify.py",
-    *(f"router/{path.name}" for path in sorted((ROOT / "router").glob("*.py"))),
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "router").rglob("*.py"))),
 ]
 
 

@@ -29,8 +29,8 @@ from .observe import Observe
 from .openapi import describe
 from .request_info import info_of
 from .settings import ServerSettings
-from .speculate import SpeculateService
-from .speculate_socket import PATH, speculate_route
+from .speculate.handler import SpeculateService
+from .speculate.websocket import PATH, speculate_route
 
 
 class ServerApp:

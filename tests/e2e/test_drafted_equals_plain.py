@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from hybrid.cloud.engine.llm import LLM
-from hybrid.cloud.server.speculate import SpeculateService
+from hybrid.cloud.server.speculate.handler import SpeculateService
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.drafter import Drafter
-from hybrid.edge.link import LoopbackLink
 from hybrid.edge.native import NativeRuntime
 from hybrid.edge.speculate import Speculation
+from hybrid.edge.transport.link import LoopbackLink
 from hybrid.shared_protocol.frames import Open, pack_ids
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.sampling import SamplingParams

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 from hybrid.cloud.engine.frontend import Frontend
-from hybrid.cloud.server.speculate import SpeculateService
+from hybrid.cloud.server.speculate.handler import SpeculateService
 from hybrid.edge.client import AsyncHybridClient
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.edge.drafter import Drafter
-from hybrid.edge.link import LoopbackLink
 from hybrid.edge.native import NativeRuntime
 from hybrid.edge.session import Session
 from hybrid.edge.speculate import Speculation
+from hybrid.edge.transport.link import LoopbackLink
 from hybrid.router.policy import Policy
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.errors import FingerprintMismatch, StreamInterrupted

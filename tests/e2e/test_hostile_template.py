@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hybrid.apps.cli.main import cli
 from hybrid.cloud.engine.llm import LLM
 from hybrid.cloud.server.running import serve_in_background
-from hybrid.cloud.server.speculate import SpeculateService
+from hybrid.cloud.server.speculate.handler import SpeculateService
 from hybrid.edge.client import AsyncHybridClient
 from hybrid.edge.native import NativeRuntime
 from hybrid.edge.session import Session

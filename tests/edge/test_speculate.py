@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.drafter import Drafter
-from hybrid.edge.link import LoopbackLink
 from hybrid.edge.piece import Piece
 from hybrid.edge.speculate import Speculation
+from hybrid.edge.transport.link import LoopbackLink
 from hybrid.shared_protocol.errors import FingerprintMismatch, ProtocolError, StreamInterrupted, Unavailable
 from hybrid.shared_protocol.frames import Cancel, CloudFrame, CloudHello, DeviceFrame, Draft, Error, Limits, Open, Opened, Stale, Verdict
 from hybrid.shared_protocol.openai import Span

@@ -312,7 +312,7 @@ def test_huge_and_empty_texts_are_decided(text: str) -> None:
 
 def test_the_router_knows_no_clock_no_random_source_and_no_network() -> None:
     forbidden = {"time", "random", "secrets", "datetime", "socket", "ssl", "asyncio", "urllib", "http", "aiohttp", "requests", "subprocess"}
-    for path in (Path(__file__).resolve().parents[2] / "router").glob("*.py"):
+    for path in (Path(__file__).resolve().parents[2] / "router").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []

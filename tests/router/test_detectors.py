@@ -5,13 +5,13 @@ import uuid
 from datetime import UTC, datetime
 
 import pytest
-from hybrid.router.detect_accounts import MAX_CANDIDATES, TooManyCandidates, count_cards, count_ibans
-from hybrid.router.detect_network import count_addresses, count_emails
-from hybrid.router.detect_phones import count_phones
-from hybrid.router.detect_secrets import count_secrets
-from hybrid.router.detect_topics import count_topics
+from hybrid.router.detect.accounts import MAX_CANDIDATES, TooManyCandidates, count_cards, count_ibans
+from hybrid.router.detect.network import count_addresses, count_emails
+from hybrid.router.detect.phones import count_phones
+from hybrid.router.detect.scan import Scan
+from hybrid.router.detect.secrets import count_secrets
+from hybrid.router.detect.topics import count_topics
 from hybrid.router.privacy import DETECTORS
-from hybrid.router.scan import Scan
 
 
 def with_luhn(digits: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hybrid.shared_protocol.errors import TemplateError
 from hybrid.shared_protocol.model import Model, load_model
-from hybrid.shared_protocol.template import Rendered, render
-from hybrid.shared_protocol.template_fuel import Meter, OutOfFuel, RenderLimits
+from hybrid.shared_protocol.template.fuel import Meter, OutOfFuel, RenderLimits
+from hybrid.shared_protocol.template.render import Rendered, render
 from hybrid.tests.support.gguf_writer import CHATML, SPECIALS, write_tiny_llama
 from hypothesis import given
 from hypothesis import strategies as st

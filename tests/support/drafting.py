@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from hybrid.cloud.server.speculate import SpeculateHandler
+from hybrid.cloud.server.speculate.handler import SpeculateHandler
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.frames import pack_ids
 from hybrid.shared_protocol.sampling import SamplingParams

@@ -10,7 +10,7 @@ from aiohttp import web
 from hybrid.cloud.engine.frontend import Frontend
 from hybrid.cloud.engine.open_engine import open_engine
 from hybrid.cloud.engine.thread_client import ThreadEngineClient
-from hybrid.cloud.server.speculate import SpeculateService
+from hybrid.cloud.server.speculate.handler import SpeculateService
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.scripted_server import completion

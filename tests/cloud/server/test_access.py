@@ -6,8 +6,7 @@ import pytest
 from hybrid.cloud.server.keys import KeyRing, keys_from_environment, read_keys
 from hybrid.cloud.server.settings import ServerSettings
 from hybrid.shared_protocol.errors import ConfigError
-
-from .conftest import Start
+from hybrid.tests.cloud.server.conftest import Start
 
 KEYS = {"keys": KeyRing({"anna": "secret-a", "ben": "secret-b"}, admin="secret-admin")}
 

@@ -2,9 +2,8 @@
 
 import pytest
 from hybrid.cloud.engine.scripted import Script
+from hybrid.tests.cloud.server.conftest import USER, Start
 from hybrid.tests.support.byte_model import rendered
-
-from .conftest import USER, Start
 
 
 async def test_an_answer_has_openai_shape(start: Start) -> None:

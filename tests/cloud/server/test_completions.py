@@ -3,8 +3,7 @@
 import pytest
 from hybrid.cloud.engine.messages import Add
 from hybrid.cloud.engine.scripted import Script
-
-from .conftest import Start
+from hybrid.tests.cloud.server.conftest import Start
 
 
 def echo_prompt(add: Add) -> Script:

@@ -3,8 +3,7 @@
 import asyncio
 
 from hybrid.cloud.engine.scripted import Script
-
-from .conftest import USER, Start
+from hybrid.tests.cloud.server.conftest import USER, Start
 
 ENDLESS = Script([b"x"] * 100_000, finish=None)
 

@@ -12,9 +12,8 @@ from hybrid.cloud.server.metrics import Metrics
 from hybrid.cloud.server.observe import Observe
 from hybrid.cloud.server.request_info import begin
 from hybrid.cloud.server.sse import EventStream
+from hybrid.tests.cloud.server.conftest import Start
 from starlette.types import Message, Receive, Scope, Send
-
-from .conftest import Start
 
 
 async def test_a_client_that_stops_reading_gives_up_its_place() -> None:

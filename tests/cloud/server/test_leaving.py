@@ -10,9 +10,8 @@ import aiohttp
 import pytest
 from hybrid.cloud.engine.frontend import LONG_CHARACTERS
 from hybrid.cloud.engine.scripted import Script
+from hybrid.tests.cloud.server.conftest import USER, Bench, Start
 from hybrid.tests.support.byte_tokenizer import ByteTokenizer
-
-from .conftest import USER, Bench, Start
 
 ENDLESS = Script([b""] * 3 + [b"x"] * 100_000, finish=None)  # three steps of prefill
 

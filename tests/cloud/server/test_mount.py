@@ -9,8 +9,7 @@ from hybrid.cloud.server.keys import KeyRing
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.frames import decode, encode
 from hybrid.shared_protocol.sampling import SamplingParams
-
-from .conftest import Bench, Start
+from hybrid.tests.cloud.server.conftest import Bench, Start
 
 HELLO = encode(frames.Hello((1,), frames.Limits()))
 KEYS = {"keys": KeyRing({"anna": "secret-a"})}

@@ -7,8 +7,7 @@ import re
 import pytest
 from hybrid.cloud.engine.scripted import Script
 from hybrid.cloud.server.generation import Service
-
-from .conftest import Start
+from hybrid.tests.cloud.server.conftest import Start
 
 MAIL, PHONE, CARD = "ada@example.org", "+44 20 7946 0958", "4111 1111 1111 1111"
 SECRETS = (MAIL, PHONE, CARD, "7946 0958", "example.org", "4111 1111")

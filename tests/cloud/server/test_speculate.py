@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 from hybrid.cloud.engine.frontend import Frontend
-from hybrid.cloud.server.speculate import SpeculateHandler, SpeculateService
-from hybrid.cloud.server.speculate_limits import SpeculateLimits
+from hybrid.cloud.server.speculate.handler import SpeculateHandler, SpeculateService
+from hybrid.cloud.server.speculate.limits import SpeculateLimits
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.errors import Unavailable
 from hybrid.shared_protocol.frames import pack_ids

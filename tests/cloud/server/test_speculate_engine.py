@@ -9,8 +9,8 @@ from hybrid.cloud.engine.frontend import Frontend
 from hybrid.cloud.engine.llm import LLM
 from hybrid.cloud.engine.open_engine import open_engine
 from hybrid.cloud.engine.thread_client import ThreadEngineClient
-from hybrid.cloud.server.speculate import SpeculateHandler, SpeculateService
-from hybrid.cloud.server.speculate_limits import SpeculateLimits
+from hybrid.cloud.server.speculate.handler import SpeculateHandler, SpeculateService
+from hybrid.cloud.server.speculate.limits import SpeculateLimits
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.frames import pack_ids
 from hybrid.shared_protocol.model import Model, load_model

@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 import uvicorn
 from hybrid.cloud.engine.frontend import Frontend
-from hybrid.cloud.server.speculate import SpeculateService
-from hybrid.cloud.server.speculate_limits import SpeculateLimits
-from hybrid.cloud.server.speculate_socket import PATH, speculate_route
+from hybrid.cloud.server.speculate.handler import SpeculateService
+from hybrid.cloud.server.speculate.limits import SpeculateLimits
+from hybrid.cloud.server.speculate.websocket import PATH, speculate_route
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.frames import decode, encode, pack_ids
 from hybrid.shared_protocol.model_card import ModelCard

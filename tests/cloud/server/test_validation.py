@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from .conftest import USER, Start
+from hybrid.tests.cloud.server.conftest import USER, Start
 
 UNSERVED = [
     ("tools", [{"type": "function", "function": {"name": "f"}}]),

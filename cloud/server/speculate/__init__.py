@@ -1,0 +1,1 @@
+"""The cloud side of `/v1/speculate`."""

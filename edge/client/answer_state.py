@@ -1,0 +1,39 @@
+"""What is known of one request while it is answered; the routes fill it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...router.decision import Decision
+from ...router.request import RouteRequest
+from ...shared_protocol.openai import HybridInfo, Span
+from ..piece import Piece, merged
+from ..transport.lane import Traffic
+from .services import Services
+
+
+@dataclass(slots=True)
+class AnswerState:
+    services: Services
+    request: RouteRequest
+    seed: int
+    stream: bool
+    answered_by: str | None = None  # the model that writes the answer, as soon as it is known
+    prompt_ids: list[int] | None = None  # by the device's tokenizer; None: it has no model, or cannot render this conversation
+    decision: Decision | None = None
+    kept: list[Piece] | None = None  # the device's whole answer, when a cascade has computed it
+    cloud_used: int = 0  # tokens to bill: prompt and output that the cloud has computed
+    traffic: Traffic = field(default_factory=Traffic)
+    spans: list[Span] = field(default_factory=list)
+
+    @property
+    def info(self) -> HybridInfo:
+        assert self.decision is not None
+        return HybridInfo(
+            seed=self.seed,
+            route=self.decision.route,
+            reason=self.decision.reason,
+            rule=self.decision.rule,
+            spans=merged(self.spans),
+            bytes_sent=self.traffic.bytes_sent,
+        )

@@ -1,0 +1,110 @@
+"""The SDK inside an event loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from ...router.plan import SpeculationFacts
+from ...router.policy import Policy
+from ...router.quota import Quotas
+from ...shared_protocol.errors import ConfigError
+from ...shared_protocol.model import Model
+from ..device import Device
+from ..device_state import DeviceReader, LinuxDevice
+from ..drafter import Mutate
+from ..transport.cloud import CloudClient
+from ..transport.link_monitor import LinkMonitor
+from .completions import AsyncCompletions
+from .conversations import Conversations
+from .services import Services
+
+
+class AsyncChat:
+    def __init__(self, completions: AsyncCompletions) -> None:
+        self.completions = completions
+
+
+class AsyncHybridClient:
+    """Use inside one event loop. The device's model is loaded at the first request; close the client when done."""
+
+    def __init__(
+        self,
+        edge: str | Path | Model | None = "smollm2-135m",
+        cloud: str | None = None,
+        *,
+        api_key: str | None = None,
+        policy: Policy | str | Path | None = None,
+        user: str = "local",
+        device_state: DeviceReader | None = None,
+        context: int | None = None,
+        threads: int | None = None,
+        stall_s: float = 30.0,
+        probe_timeout_s: float = 2.0,
+        draft_len: int | None = None,
+        on_link_loss: Literal["continue_local", "fail"] = "continue_local",
+        speculation: SpeculationFacts | None = None,
+        mutate_drafts: Callable[[], Mutate] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`edge`: a model of the store, a path, or a loaded model; None: no device. `cloud`: the server's address; None: no cloud.
+        `policy`: a policy, or the path of a policy file; None: the default one.
+
+        `context`: tokens the device holds at most (4,096, or what the model allows). `stall_s`: how long the cloud may be silent before
+        and in a streamed or drafted answer, `probe_timeout_s` when it is asked whether it is there. `on_link_loss`: what becomes of an
+        answer that both were writing. `draft_len`: tokens drafted per round instead of the plan's number. `mutate_drafts`: makes, per
+        answer, what replaces drafted ids, to exercise rejection.
+        """
+        if edge is None and cloud is None:
+            raise ConfigError("neither a device model nor a cloud is given", hint="pass edge=MODEL, cloud=URL, or both")
+        self._device = None if edge is None else Device(edge, context=context, threads=threads)
+        self._cloud = None if cloud is None else CloudClient(cloud, api_key, stall_s=stall_s, probe_timeout_s=probe_timeout_s)
+        if not isinstance(policy, Policy):
+            policy = Policy.default() if policy is None else Policy.load(policy)
+        self._conversations = Conversations()
+        services = Services(
+            policy=policy,
+            quotas=Quotas(policy.quota),
+            device=self._device,
+            cloud=self._cloud,
+            monitor=LinkMonitor(self._cloud, clock),
+            device_state=device_state or LinuxDevice(),
+            clock=clock,
+            facts=speculation or SpeculationFacts(),
+            draft_len=draft_len,
+            on_link_loss=on_link_loss,
+            mutate=mutate_drafts,
+        )
+        self._services = services
+        self.chat = AsyncChat(AsyncCompletions(services, self._conversations, user))
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes given to the cloud's sockets since this client was made, probes of the link included."""
+        return 0 if self._cloud is None else self._cloud.bytes_sent
+
+    async def load(self) -> None:
+        """Load the device's model now; raises what is wrong with it."""
+        if self._device is not None:
+            await self._device.load()
+
+    def forget(self, conversation: str) -> None:
+        """Drop what privacy remembers of a conversation that has ended."""
+        self._conversations.forget(conversation)
+
+    async def close(self) -> None:
+        """Stop what runs, which ends in ClientClosed, close connections, free the model; may be called again."""
+        self._services.closed = True
+        if self._cloud is not None:
+            await self._cloud.close()
+        if self._device is not None:
+            await self._device.close()
+
+    async def __aenter__(self) -> AsyncHybridClient:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()

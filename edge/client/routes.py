@@ -1,0 +1,122 @@
+"""The routes: each turns a decision into pieces of an answer, and blames the target that fails it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+from ...router.cascade import resolve_cascade
+from ...router.confidence import confidence
+from ...router.decision import Decision
+from ...shared_protocol.errors import StreamInterrupted
+from ...shared_protocol.openai import ChatCompletionChunk, FinishReason, Span, Usage
+from ..piece import Piece, usage_of
+from ..session import EdgeChunk
+from .answer_state import AnswerState
+from .speculative_route import speculative_route
+from .target import blame
+
+
+def run_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
+    if decision.route == "edge":
+        return edge_route(answer)
+    if decision.route == "cascade":
+        return cascade_route(answer, decision)
+    if decision.route == "speculative":
+        return speculative_route(answer, decision)
+    assert decision.route == "cloud"
+    return cloud_route(answer, decision)
+
+
+async def edge_route(answer: AnswerState, signals: list[float] | None = None) -> AsyncGenerator[Piece, None]:
+    """The device alone; `signals` collects the log-probability of each token. An answer that a cascade kept is not computed again."""
+    if answer.kept is not None:
+        for piece in answer.kept:
+            yield piece
+        return
+    device = answer.services.device
+    assert device is not None
+    assert answer.prompt_ids is not None
+    prompt, params, count = answer.prompt_ids, answer.request.sampling, 0
+    with blame("edge"):
+        async with aclosing(device.answer(prompt, params)) as items:
+            async for item in items:
+                if not isinstance(item, EdgeChunk):
+                    answer.answered_by = device.name
+                    continue
+                count += 1
+                if signals is not None:
+                    signals.append(item.logprob)
+                yield Piece(
+                    text=item.text,
+                    spans=(Span("edge", 1),),
+                    logprobs=item.logprobs,
+                    finish_reason=item.finish_reason,
+                    usage=usage_of(len(prompt), count) if item.finish_reason else None,
+                )
+
+
+async def cascade_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
+    """The device first and in full; nothing is shown until its confidence has decided who answers."""
+    policy = answer.services.policy
+    if answer.kept is None:
+        signals: list[float] = []
+        pieces = [piece async for piece in edge_route(answer, signals)]
+        answer.kept = pieces
+        answer.decision = decision = resolve_cascade(decision, confidence(signals, policy.confidence), policy)
+    route = cloud_route(answer, decision) if decision.route == "cascade" else edge_route(answer)
+    async with aclosing(route) as chosen:
+        async for piece in chosen:
+            yield piece
+
+
+async def cloud_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
+    """The cloud alone."""
+    cloud, request = answer.services.cloud, decision.shareable
+    assert cloud is not None
+    assert request is not None
+    with blame("cloud"):
+        if not answer.stream:
+            whole = await cloud.chat(request, answer.traffic, request.value.model)
+            answer.cloud_used = whole.usage.total_tokens
+            answer.answered_by = whole.model
+            choice = next((choice for choice in whole.choices if choice.index == 0), None)
+            if choice is None:
+                raise StreamInterrupted("the cloud's answer has no choice")
+            yield Piece(
+                text=choice.message.content or "",
+                spans=(Span("cloud", whole.usage.completion_tokens),),
+                logprobs=tuple(choice.logprobs.content or ()) if choice.logprobs else (),
+                finish_reason=choice.finish_reason,
+                usage=whole.usage,
+            )
+            return
+        async with aclosing(cloud.stream(request, answer.traffic, request.value.model)) as chunks:
+            async for piece in _stream_pieces(answer, decision, chunks):
+                yield piece
+
+
+async def _stream_pieces(
+    answer: AnswerState, decision: Decision, chunks: AsyncIterator[ChatCompletionChunk]
+) -> AsyncGenerator[Piece, None]:
+    """The cloud's chunks; its finish waits for its usage, so that both are on the last piece."""
+    finish: FinishReason | None = None
+    usage: Usage | None = None
+    received = 0
+    async for chunk in chunks:
+        answer.answered_by = chunk.model
+        usage = chunk.usage or usage
+        for choice in chunk.choices:
+            if choice.index != 0:
+                continue  # another answer, that nobody asked for
+            finish = choice.finish_reason or finish
+            logprobs = tuple(choice.logprobs.content or ()) if choice.logprobs else ()
+            if choice.delta.content or logprobs:
+                received += 1
+                answer.cloud_used = decision.prompt_tokens + received
+                yield Piece(text=choice.delta.content or "", logprobs=logprobs)
+    if finish is None:
+        raise StreamInterrupted("the cloud's stream ended without a finish reason")
+    usage = usage or usage_of(decision.prompt_tokens, received)
+    answer.cloud_used = usage.total_tokens
+    yield Piece(spans=(Span("cloud", usage.completion_tokens),), finish_reason=finish, usage=usage)

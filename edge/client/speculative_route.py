@@ -1,0 +1,121 @@
+"""The route on which the device drafts and the cloud verifies, and what becomes of it when the link is lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+from ...router.decision import Decision
+from ...shared_protocol.errors import (
+    ContextOverflow,
+    FingerprintMismatch,
+    HybridError,
+    InvalidRequest,
+    ModelNotFound,
+    NotFound,
+    ProtocolError,
+)
+from ...shared_protocol.frames import Open
+from ...shared_protocol.openai import Span
+from ...shared_protocol.wire import pack_ids
+from ..device import Device
+from ..piece import Piece, merged, usage_of
+from ..session import Session
+from ..speculate import Run, Speculation
+from .answer_state import AnswerState
+from .target import TargetFailed, blame
+
+
+async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
+    """Before the first token: raises TargetFailed("speculation") when the cloud cannot take part, or breaks the protocol, and
+    TargetFailed("cloud") when it is gone. Later, `on_link_loss` decides: the device finishes the answer alone, marked so, or the
+    cloud's error is raised; one that broke the protocol is not followed any further."""
+    services, request, prompt = answer.services, decision.shareable, answer.prompt_ids
+    device, cloud = services.device, services.cloud
+    assert device is not None
+    assert cloud is not None
+    assert request is not None
+    assert prompt is not None
+    assert decision.plan is not None
+    params = request.value.sampling
+    opening = Open(
+        model=request.value.model or cloud.model or device.name,
+        fingerprint=device.session.held.card.fingerprint,
+        sampling=params,
+        seed=answer.seed,
+        lease_s=0,
+        prompt_len=len(prompt),
+        ids=pack_ids(prompt),
+    )
+    async with device.turn() as session:
+        mutate = None if services.mutate is None else services.mutate()
+        drafter = session.drafter(prompt, params, answer.seed, mutate)
+        speculation = Speculation(drafter, session.model.tokenizer, opening)
+        k = decision.plan.draft_len if services.draft_len is None else services.draft_len
+        lost: HybridError | None = None
+        try:
+            with blame("cloud"):
+                link = await cloud.open_link(request, answer.traffic)
+                async with aclosing(speculation.pieces(link, k, _blaming_edge(device))) as pieces:
+                    async for piece in pieces:
+                        answer.answered_by = device.name
+                        answer.cloud_used = len(drafter.committed)
+                        yield piece
+        except (FingerprintMismatch, NotFound) as error:  # another vocabulary or model, or no such endpoint: the cloud alone, then
+            services.can_speculate = isinstance(error, ModelNotFound)  # that one is this request's own
+            raise TargetFailed("speculation", error) from error
+        except ProtocolError as error:
+            if speculation.origins:
+                raise
+            raise TargetFailed("speculation", error) from error  # the cloud alone may do better
+        except TargetFailed as failed:
+            if failed.target != "cloud" or not speculation.origins:
+                raise
+            lost = failed.error
+        if lost is not None:
+            if lost.status != 429:
+                services.monitor.lost()
+            answer.cloud_used = len(drafter.committed)
+            if services.on_link_loss == "fail":
+                raise lost
+            async for piece in _finish_alone(answer, session, speculation, lost):
+                yield piece
+
+
+def _blaming_edge(device: Device) -> Run:
+    async def run(work: Callable[[], object]) -> object:
+        with blame("edge"):
+            return await device.run(work)
+
+    return run
+
+
+async def _finish_alone(answer: AnswerState, session: Session, speculation: Speculation, lost: HybridError) -> AsyncGenerator[Piece, None]:
+    """The device goes on from the committed tokens; that the target's guarantee ends there is told by the spans."""
+    device, prompt = answer.services.device, answer.prompt_ids
+    assert device is not None
+    assert prompt is not None
+    assert answer.decision is not None
+    known, origins = speculation.output_ids, speculation.origins
+    params = answer.request.sampling
+    try:
+        rest = await device.run(lambda: session.generate(prompt, params, known=known))
+    except (ContextOverflow, InvalidRequest) as error:  # longer than the device can hold, or finished but for the cloud's word
+        raise lost from error
+    if not rest.known_text.startswith(speculation.text.shown):
+        raise lost  # what was shown is none of the answer: part of a stop string
+    answer.decision = replace(
+        answer.decision,
+        reason="quota_degraded" if lost.status == 429 else "cloud_unreachable",
+        rule="on_link_loss",
+        why=f"the device finished the answer: {lost.message}",
+    )
+    ahead = rest.known_text.removeprefix(speculation.text.shown)
+    spans = tuple(merged(Span(origin, 1) for origin in origins))
+    yield Piece(text=ahead, spans=spans)
+    count = len(known)
+    while (chunk := await device.run(lambda: next(rest, None))) is not None:
+        count += 1
+        usage = usage_of(len(prompt), count) if chunk.finish_reason else None
+        yield Piece(chunk.text, (Span("edge", 1),), chunk.logprobs, chunk.finish_reason, usage)

@@ -1,0 +1,1 @@
+"""What makes a text private: detectors over one linear scan."""

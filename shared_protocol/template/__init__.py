@@ -1,0 +1,1 @@
+"""Chat templates: programs from strangers, run in a sandbox with fuel."""
