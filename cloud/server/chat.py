@@ -38,9 +38,8 @@ async def chat_completions(request: Request) -> Response:
     arrival = service.clock()
     body = await read_body(request, ChatRequest)
     service.check_model(body.model)
-    service.admission.check()
     params = _params(body)
-    with blaming("messages"):
+    with service.admission.enter(), blaming("messages"):
         rendering = service.frontend.render([message.for_template() for message in body.messages], service.max_model_len)
         prompt = await while_connected(request.receive, rendering)
     job = job_of(service, info, body, prefix="chatcmpl", prompts=[prompt], params=params, param="messages", arrival=arrival)

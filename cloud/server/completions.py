@@ -31,12 +31,11 @@ async def completions(request: Request) -> Response:
     arrival = service.clock()
     body = await read_body(request, CompletionRequest)
     service.check_model(body.model)
-    service.admission.check()
     if body.echo:
         raise UnsupportedParameter(
             "echo is not served yet", param="echo", hint="leave it out, and put the prompt before the answer yourself"
         )
-    with blaming("prompt"):
+    with service.admission.enter(), blaming("prompt"):
         prompts = await while_connected(request.receive, _ids(service, _prompts(body, service.settings.max_choices)))
     max_tokens = default_max_tokens(prompts, service.max_model_len) if body.max_tokens is None else body.max_tokens
     params = sampling_params(body, max_tokens=max_tokens, logprobs=body.logprobs)

@@ -1,7 +1,9 @@
 """Overload, shutting down, an engine that died."""
 
 import asyncio
+from typing import Any
 
+import pytest
 from hybrid.cloud.engine.scripted import Script
 from hybrid.tests.cloud.server.conftest import USER, Start
 
@@ -50,6 +52,24 @@ async def test_more_requests_than_the_limit_are_told_when_to_come_back(start: St
         call.cancel()
     await bench.settled(bench.idle)
     assert (await bench.get("/ready")).status == 200
+
+
+async def test_a_request_whose_prompt_is_being_rendered_holds_a_place(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = await start(b"Hi", max_requests=1)
+    service, go_on = bench.server.app.service, asyncio.Event()
+    render = service.frontend.render
+
+    async def render_later(*args: Any) -> list[int]:
+        await go_on.wait()
+        return await render(*args)
+
+    monkeypatch.setattr(service.frontend, "render", render_later)
+    first = asyncio.create_task(bench.chat())
+    await bench.settled(lambda: service.admission.inside == 1)
+    assert (await bench.chat()).status == 503
+    go_on.set()
+    assert (await first).status == 200
+    await bench.settled(bench.idle)
 
 
 async def test_a_dead_engine_makes_the_server_unhealthy_and_every_request_an_error(start: Start) -> None:
