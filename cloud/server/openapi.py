@@ -61,7 +61,7 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
         for operation in methods.values():
             content = _json(_ANSWERS[path]) if path in _ANSWERS else {}
             if path in _TEXTS:
-                content[_TEXTS[path]] = {"schema": {"type": "string"}}
+                content[_TEXTS[path]] = {}
             operation["responses"] = {
                 "200": {"description": "OK", "content": content},
                 "default": {"description": "Error", "content": _json(openai.ErrorEnvelope)},
