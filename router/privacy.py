@@ -162,5 +162,5 @@ def clear(request: RouteRequest, policy: Policy, floor: Verdict = "public") -> S
 
 def require_shareable(value: object) -> None:
     """What every cloud client calls first. Raises NotShareable for anything that `clear` did not make."""
-    if not isinstance(value, Shareable) or value not in _VALUES:
+    if type(value) is not Shareable or value not in _VALUES:  # isinstance asks the object, which may lie
         raise NotShareable(f"{type(value).__name__} was not cleared by privacy; nothing was sent", hint="send decision.shareable")

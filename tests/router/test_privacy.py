@@ -158,6 +158,24 @@ def test_nobody_else_can_make_one() -> None:
         type("Mine", (Shareable,), {})
 
 
+def test_what_only_says_that_it_is_one_is_refused() -> None:
+    real = shareable()
+
+    class Impostor:
+        value = RouteRequest.of(MAIL)
+        __class__ = Shareable  # type: ignore[assignment]
+
+        def __hash__(self) -> int:
+            return hash(real)
+
+        def __eq__(self, other: object) -> bool:
+            return other is real
+
+    assert isinstance(Impostor(), Shareable)
+    with pytest.raises(NotShareable):
+        require_shareable(Impostor())
+
+
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickling_makes_none(protocol: int) -> None:
     with pytest.raises(NotShareable):
