@@ -13,6 +13,7 @@ import errno
 import hashlib
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -45,6 +46,9 @@ def pull(
     plan = _plan(source, load_catalogue() if catalogue is None else catalogue)
     name = check_name(name or plan.name)
     report = progress or (lambda what, done, total: None)
+    if store.has(name):  # what is there is whole: this needs no lock, nor a store that can be written
+        with suppress(ModelNotFound):  # removed meanwhile
+            return _there_already(store, name, plan)
     with store.lock(name, on_wait=lambda: report(f"waiting for another process that works on {name}", 0, None)):
         if store.has(name):
             return _there_already(store, name, plan)

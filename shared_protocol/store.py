@@ -61,7 +61,11 @@ class Store:
     """The models below `root`: HYBRID_HOME, else ~/.local/share/hybrid. Several processes may use it at once."""
 
     def __init__(self, root: Path | None = None) -> None:
-        self.root = root or Path(os.environ.get("HYBRID_HOME") or "~/.local/share/hybrid").expanduser()
+        """Raises ConfigError when no folder is named and this user has no home."""
+        try:
+            self.root = root or Path(os.environ.get("HYBRID_HOME") or "~/.local/share/hybrid").expanduser()
+        except RuntimeError as error:
+            raise ConfigError(f"no place for models: {error}", hint="set HYBRID_HOME to a folder") from None
 
     def list(self) -> Sequence[StoredModel]:
         """All whole models, by name. Folders that are no models are in `broken`."""
@@ -128,7 +132,7 @@ class Store:
         return model if unchanged else self.verify(name)
 
     def verify(self, name: str) -> StoredModel:
-        """Hash the file again. Raises ChecksumMismatch with both hashes; a new state of the same content is noted."""
+        """Hash the file again. Raises ChecksumMismatch with both hashes; a new state of the same content is noted, if it can be."""
         model = self.show(name)
         found = sha256_of(model.path)
         if found != model.card.file_hash:
@@ -139,8 +143,9 @@ class Store:
         state = state_of(model.path)
         if state != model.state:
             record = msgspec.json.encode(Record(model.card, model.path.name, model.source, state))
-            _write_atomically(self._folder(name) / "record.json", msgspec.json.format(record, indent=1))
-        return self.show(name)
+            with suppress(OSError):  # a store that cannot be written only costs the next start a second
+                _write_atomically(self._folder(name) / "record.json", msgspec.json.format(record, indent=1))
+        return msgspec.structs.replace(model, state=state)
 
     def hash_of(self, path: Path) -> str:
         """SHA-256 of a file outside the store, remembered while its path and state stay the same."""
@@ -154,7 +159,7 @@ class Store:
         if key not in cache:
             cache[key] = sha256_of(path)
             newest = dict(list(cache.items())[-_CACHE_ENTRIES:])
-            with suppress(OSError):  # a store that cannot be written only costs the next start a second
+            with suppress(OSError):  # as above
                 self.root.mkdir(parents=True, exist_ok=True)
                 _write_atomically(cache_path, msgspec.json.encode(newest))
         return cache[key]

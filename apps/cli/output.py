@@ -35,7 +35,7 @@ class Progress:
     def __init__(self, clock: Callable[[], float] = time.monotonic, stream: Any = None) -> None:
         self._clock = clock
         self._stream = sys.stderr if stream is None else stream
-        self._terminal = bool(self._stream.isatty())
+        self._terminal = self._stream is not None and bool(self._stream.isatty())
         self._stage = ""
         self._next = 0.0
 
@@ -43,7 +43,7 @@ class Progress:
         new = what != self._stage
         self._stage = what
         if not self._terminal:
-            if new:
+            if new and self._stream is not None:  # None: stderr was closed
                 click.echo(what, file=self._stream)
             return
         if new or self._clock() >= self._next:

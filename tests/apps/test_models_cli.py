@@ -134,3 +134,11 @@ def test_progress_on_a_terminal_rewrites_its_line_at_most_ten_times_a_second() -
         progress("copying", done, 4_000_000)
     progress.close()
     assert "".join(shown) == "\r\x1b[Kcopying\r\x1b[Kcopying  2.0 MB of 4.0 MB\r\x1b[K"
+
+
+def test_progress_without_a_stderr_says_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stderr", None)  # as Python does when it was closed before
+    progress = Progress()
+    progress("downloading", 0, 10)
+    progress.close()
+    assert capsys.readouterr().out == ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
+import shutil
 from pathlib import Path
 
 import pytest
-from hybrid.shared_protocol.errors import ChecksumMismatch, InvalidRequest, ModelFileError, ModelNotFound
+from hybrid.shared_protocol.errors import ChecksumMismatch, ConfigError, InvalidRequest, ModelFileError, ModelNotFound
 from hybrid.shared_protocol.model import load_model
 from hybrid.shared_protocol.model_card import sha256_of
 from hybrid.shared_protocol.pull import pull
@@ -51,6 +53,30 @@ def test_removing_leaves_nothing_but_the_other_models(store: Store, tiny_llama_p
     assert not list((store.root / "partial").iterdir())
     with pytest.raises(ModelNotFound):
         store.remove("tiny")
+
+
+def test_a_store_that_cannot_be_written_serves_what_it_has(store: Store, tiny_llama_path: Path) -> None:
+    record = (store.root / "models/tiny/record.json").read_bytes()
+    (store.root / f"models/tiny/record.json.{os.getpid()}").mkdir()  # in the way of a new record
+    shutil.rmtree(store.root / "locks")
+    (store.root / "locks").touch()  # in the way of every lock
+    os.utime(store.path("tiny"), ns=(1, 1))  # as in a copy of the store: another state, the same content
+    assert load_model("tiny", store).card == store.show("tiny").card
+    assert pull(f"file:{tiny_llama_path}", store) == store.show("tiny").card
+    assert (store.root / "models/tiny/record.json").read_bytes() == record
+    with pytest.raises(ConfigError, match="cannot be written"):
+        store.remove("tiny")
+
+
+def test_a_user_without_a_home_is_told_to_name_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("HYBRID_HOME", raising=False)
+    with pytest.raises(ConfigError, match="HYBRID_HOME"):
+        Store()
 
 
 def test_a_file_that_changed_after_the_pull_is_refused_with_both_hashes(store: Store) -> None:
