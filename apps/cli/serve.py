@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,6 +60,7 @@ def serve(model: str, **options: Any) -> None:
 
     _check_descriptor(options["ready_fd"])
     log_to_stderr(options["log_level"])
+    _allow_connections()
     settings = ServerSettings(
         host=options["host"],
         port=options["port"],
@@ -82,6 +84,17 @@ def _check_descriptor(number: int | None) -> None:
         os.fstat(number)
     except OSError as error:
         raise click.BadParameter(f"file descriptor {number}: {error.strerror}", param_hint="'--ready-fd'") from None
+
+
+def _allow_connections() -> None:
+    """Open as many files, which connections are, as the system lets this process; its first limit is often 1024."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(name: str, settings: ServerSettings, options: dict[str, Any]) -> int:
