@@ -10,6 +10,8 @@ import time
 import traceback
 from collections.abc import Callable
 
+from .log_writer import LogWriter
+
 _DEPTH = 8  # places of a fault
 _SENTENCES = 100  # remembered
 
@@ -69,7 +71,7 @@ class NoFlood:
 
 def log_to_stderr(level: str) -> None:
     """Send this program's logs to stderr; other libraries only where they warn."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(LogWriter(sys.stderr) if sys.stderr is not None else None)
     handler.setFormatter(JsonLines())
     handler.addFilter(is_no_denial)
     handler.addFilter(NoFlood())
