@@ -7,17 +7,17 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
 from ...router.privacy import Shareable, require_shareable
 from ...router.request import RouteRequest
-from ...shared_protocol.errors import CloudUnreachable, ConfigError, HybridError, StreamInterrupted
+from ...shared_protocol.errors import CloudUnreachable, HybridError, StreamInterrupted
 from ...shared_protocol.openai import ChatCompletion, ChatCompletionChunk, ModelList
 from ...shared_protocol.runtime import LinkState
 from .chat_body import chat_body
+from .cloud_address import authorization, cloud_address
 from .lane import Lane, Lanes, Traffic
 from .link import WebSocketLink
 from .remote_errors import error_in_stream, error_of
@@ -48,14 +48,11 @@ class CloudClient:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`stall_s`: how long a stream may be silent, before its first byte too; `answer_timeout_s`: how long a whole answer may take;
-        `probe_timeout_s`: how long a probe of the link may."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"the cloud's address must be http://HOST or https://HOST, found {url[:200]!r}")
-        self.url = url.rstrip("/").removesuffix("/v1")
+        `probe_timeout_s`: how long a probe of the link may. Raises ConfigError for an address or a key that is none."""
+        self.url = cloud_address(url)
         self.model: str | None = None  # the server's first model, once a probe has seen it
         self._context: int | None = None
-        self._lanes = Lanes({"authorization": f"Bearer {api_key}"} if api_key else {}, connect_timeout_s)
+        self._lanes = Lanes(authorization(api_key), connect_timeout_s)
         self._stall_s = stall_s
         self._answer_timeout_s = answer_timeout_s
         self._probe_timeout_s = probe_timeout_s
