@@ -104,3 +104,10 @@ def completion(content: str, tokens: int = 3) -> dict[str, object]:
     usage = {"prompt_tokens": 5, "completion_tokens": tokens, "total_tokens": 5 + tokens}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return {"id": "c", "object": "chat.completion", "created": 1, "model": "big", "choices": [choice], "usage": usage}
+
+
+def says(*script: bytes | object):  # type: ignore[no-untyped-def]
+    def answer(request: Received) -> Script:
+        return script
+
+    return answer
