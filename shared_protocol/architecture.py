@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from .errors import ModelFileError
 from .gguf import GgufFile, Tensor
@@ -17,8 +17,21 @@ WEIGHT_TYPES = ("Q4_1", "Q8_0", "F16", "F32")  # of matrices; vectors are F32
 
 
 @dataclass(frozen=True, slots=True)
+class Rotary:
+    """How a position turns the pairs of a head: pair i by position * frequencies[i]. Every kind of scaling ends as frequencies.
+
+    interleaved      x0 x1 | x2 x3 | ...            pair i is (2i, 2i + 1)
+    else, n pairs    x0 ... x(n-1) | xn ... x(2n-1)  pair i is (i, n + i)
+    """
+
+    frequencies: tuple[float, ...]  # radians per position; fewer than head_dim / 2 leave the head's end as it is
+    interleaved: bool
+    magnitude: float = 1.0  # multiplies cosine and sine
+
+
+@dataclass(frozen=True, slots=True)
 class Architecture:
-    """Sizes of a decoder-only transformer. Head h of the query reads key head h // (num_heads // num_kv_heads)."""
+    """What a decoder-only transformer computes. Head h of the query reads key head h // (num_heads // num_kv_heads)."""
 
     family: str
     num_layers: int
@@ -29,10 +42,31 @@ class Architecture:
     ffn_size: int
     vocab_size: int
     context_length: int  # tokens
-    rope_base: float
     norm_eps: float
-    rope_interleaved: bool  # rotary pairs are (2i, 2i + 1), not (i, i + head_dim / 2)
+    rotary: Rotary
     tied_embeddings: bool  # the output matrix is the embedding
+    attention_scale: float  # multiplies the scores; 1 / sqrt(head_dim) but for a few
+    windows: tuple[int, ...] = ()  # per layer: a query sees this many positions, its own included; 0, or no entry: all
+    local_rotary: Rotary | None = None  # of the layers that have a window; None: the same as the others'
+    activation: Literal["silu", "gelu_tanh"] = "silu"  # of the gate
+    qkv_bias: bool = False
+    qk_norm: bool = False  # RMS norm of each query and key head, before it is rotated
+    post_norms: bool = False  # attention's and the feed-forward's outputs are normed before they are added
+    embedding_scale: float = 1.0
+    attention_softcap: float = 0.0  # scores become cap * tanh(score / cap); 0: none
+    logit_softcap: float = 0.0
+
+    def window(self, layer: int) -> int:
+        """Positions that a query of `layer` sees, its own included; 0 for all."""
+        return self.windows[layer] if self.windows else 0
+
+    def layer_rotary(self, layer: int) -> Rotary:
+        return self.local_rotary if self.local_rotary is not None and self.window(layer) else self.rotary
+
+
+def plain_frequencies(dims: int, base: float) -> tuple[float, ...]:
+    """base^(-2i / dims) for the pairs i of `dims` inputs. Source: Su et al. 2021."""
+    return tuple(base ** (-2 * i / dims) for i in range(dims // 2))
 
 
 def architecture_of(gguf: GgufFile) -> Architecture:
@@ -68,9 +102,9 @@ def architecture_of(gguf: GgufFile) -> Architecture:
         ffn_size=meta.integer(f"{family}.feed_forward_length", 1, 1 << 20),
         vocab_size=embedding.shape[0],
         context_length=meta.integer(f"{family}.context_length", 1, 1 << 24),
-        rope_base=meta.number(f"{family}.rope.freq_base", 1.0, 1e12, default=10_000.0),
         norm_eps=meta.number(f"{family}.attention.layer_norm_rms_epsilon", 1e-12, 0.1),
-        rope_interleaved=True,
+        rotary=Rotary(plain_frequencies(head_dim, meta.number(f"{family}.rope.freq_base", 1.0, 1e12, default=10_000.0)), interleaved=True),
+        attention_scale=1 / math.sqrt(head_dim),
         tied_embeddings="output.weight" not in gguf.tensors,
     )
     _check_tensors(gguf.path.name, gguf.tensors, expected_shapes(architecture))

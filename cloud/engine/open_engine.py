@@ -35,14 +35,15 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     unknown = options.keys() - EngineOptions.__annotations__.keys()
     if unknown:
         raise TypeError(f"unknown option {min(unknown)!r}; known: {', '.join(EngineOptions.__annotations__)}")
-    context, block_size = model.architecture.context_length, options.get("block_size", BLOCK_SIZE)
+    arch = model.architecture
+    context, block_size = arch.context_length, options.get("block_size", BLOCK_SIZE)
     limit, blocks = options.get("max_model_len"), options.get("kv_blocks")
     limit = context if limit is None else limit
     if not 1 <= limit <= context:
         raise ConfigError(f"max_model_len must be from 1 to the model's {context}, found {limit}", param="max_model_len")
     if block_size < 1:
         raise ConfigError(f"block_size must be at least 1, found {block_size}", param="block_size")
-    blocks = default_blocks(model.architecture, limit, block_size) if blocks is None else blocks
+    blocks = default_blocks(arch, limit, block_size) if blocks is None else blocks
     limits = {
         "max_num_batched_tokens": options.get("max_num_batched_tokens", 512),
         "max_num_seqs": options.get("max_num_seqs", 64),
@@ -54,7 +55,7 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     executor = open_executor(
         model, num_blocks=blocks + 1, block_size=block_size, threads=options.get("threads"), backend=options.get("backend", "auto")
     )
-    scope = Scope(model.card.file_hash, KV_TYPE, block_size, executor.kernel_id, f"base={model.architecture.rope_base!r}")
+    scope = Scope(model.card.file_hash, KV_TYPE, block_size, executor.kernel_id, repr((arch.rotary, arch.local_rotary)))
     return Engine(
         executor,
         eos_ids=model.tokenizer.eos_ids,

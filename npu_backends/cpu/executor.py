@@ -10,23 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...quant.repack import PANEL, packed_bytes, panel_format, repack
+from ...quant.repack import PANEL
 from ...shared_protocol.architecture import Architecture
 from ...shared_protocol.errors import ConfigError, EngineFailed
-from ...shared_protocol.gguf import Tensor
 from ...shared_protocol.model import Model
 from ...shared_protocol.runtime import MemoryReport
 from ..step import StepBatch, StepExecutor
 from ..validate import check_batch
-from .library import MATRICES, Batch, Layer, Matrix, ModelSpec, load
+from .library import Batch, Layer, ModelSpec, load
 from .process import peak_bytes, usable_cpus
 from .rotary import rotary_table
+from .weights import Weights
 
 KEY_TILE = 16  # kKeyTile in kernels/cache.h
-ALIGNMENT = 64  # bytes, of every matrix
-PARTS = dict(
-    zip(MATRICES, ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"), strict=True)
-)  # field of Layer -> GGUF's name
 
 
 class CpuExecutor(StepExecutor):
@@ -47,8 +43,8 @@ class CpuExecutor(StepExecutor):
         self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
         self.threads = threads or usable_cpus()
         self._max_positions = min(arch.context_length, num_blocks * block_size)
-        self._weights = weights = _Weights(model)
-        rotary = rotary_table(self._max_positions, arch.head_dim, arch.rope_base)
+        self._weights = weights = Weights(model)
+        rotary = rotary_table(self._max_positions, arch.rotary)
         layers = (Layer * arch.num_layers)(*(weights.layer(number) for number in range(arch.num_layers)))
         head = "token_embd.weight" if arch.tied_embeddings else "output.weight"
         spec = ModelSpec(
@@ -125,52 +121,10 @@ class CpuExecutor(StepExecutor):
         self.close()
 
 
-class _Weights:
-    """Owner of all memory that the kernels point into: one arena of panels, and the float32 vectors."""
-
-    def __init__(self, model: Model) -> None:
-        self._tensors = model.tensors
-        matrices = {name: tensor for name, tensor in model.tensors.items() if len(tensor.shape) == 2}
-        sizes = {name: (packed_bytes(tensor) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT for name, tensor in matrices.items()}
-        arena = np.empty(sum(sizes.values()) + ALIGNMENT, np.uint8)
-        self._arrays: list[NDArray[Any]] = [arena]
-        self._matrices: dict[str, Matrix] = {}
-        at = -arena.ctypes.data % ALIGNMENT
-        for name, tensor in matrices.items():
-            panels = repack(tensor, arena[at : at + packed_bytes(tensor)])
-            rows, columns = tensor.shape
-            self._matrices[name] = Matrix(panels.ctypes.data, panel_format(tensor).kind, rows, columns)
-            at += sizes[name]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._arrays)
-
-    def matrix(self, name: str) -> Matrix:
-        return self._matrices[name]
-
-    def vector(self, name: str) -> int:
-        tensor: Tensor = self._tensors[name]
-        return self.keep(tensor.data.view(np.float32).copy())
-
-    def keep(self, array: NDArray[np.float32]) -> int:
-        """Keep `array` alive as long as the kernels may read it; return its address."""
-        self._arrays.append(array)
-        return array.ctypes.data
-
-    def layer(self, number: int) -> Layer:
-        prefix = f"blk.{number}."
-        parts = {field: self.matrix(f"{prefix}{name}.weight") for field, name in PARTS.items()}
-        return Layer(attention_norm=self.vector(f"{prefix}attn_norm.weight"), ffn_norm=self.vector(f"{prefix}ffn_norm.weight"), **parts)
-
-    def drop(self) -> None:
-        self._arrays.clear()
-
-
 def _check_sizes(arch: Architecture, block_size: int) -> None:
     if block_size % KEY_TILE or block_size < KEY_TILE:
         raise ConfigError(f"the native kernels need a block size that is a multiple of {KEY_TILE}, found {block_size}")
-    if arch.head_dim % PANEL or not arch.rope_interleaved:
+    if arch.head_dim % PANEL or not arch.rotary.interleaved:
         raise ConfigError(
             f"the native kernels need heads of a multiple of {PANEL} and interleaved rotary pairs, found {arch.head_dim}",
             hint="the NumPy reference serves this model: HYBRID_BACKEND=reference",

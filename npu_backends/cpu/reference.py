@@ -51,14 +51,14 @@ class ReferenceExecutor(StepExecutor):
         self, model: Model, *, num_blocks: int, block_size: int = 16, threads: int | None = None, emulate_int8: bool = False
     ) -> None:
         arch = model.architecture
-        if not arch.rope_interleaved:
+        if not arch.rotary.interleaved:
             raise ConfigError("the CPU executors need interleaved rotary pairs")
         self.kernel_id = reference_kernel_id(emulate_int8)
         self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
         self._arch = arch
         self._emulate_int8 = emulate_int8
         self._max_positions = min(arch.context_length, num_blocks * block_size)
-        self._rotary = rotary_table(self._max_positions, arch.head_dim, arch.rope_base)
+        self._rotary = rotary_table(self._max_positions, arch.rotary)
         weights = {name: dequantize(tensor) for name, tensor in model.tensors.items()}
         self._embedding = weights["token_embd.weight"]
         self._head = self._embedding if arch.tied_embeddings else weights["output.weight"]
@@ -154,7 +154,7 @@ class ReferenceExecutor(StepExecutor):
     def _attend(self, query: Floats, keys: Floats, values: Floats) -> Floats:
         """query [heads, head_dim], keys and values [positions, KV heads, head_dim] -> [heads * head_dim]."""
         kv_heads, dim = keys.shape[1:]
-        shared = query.reshape(kv_heads, -1, dim) * np.float32(1 / np.sqrt(dim))
+        shared = query.reshape(kv_heads, -1, dim) * np.float32(self._arch.attention_scale)
         scores = shared @ np.ascontiguousarray(keys.transpose(1, 2, 0))  # [KV heads, shared, positions]
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)

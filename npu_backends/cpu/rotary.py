@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...shared_protocol.architecture import Rotary
 
-def rotary_table(positions: int, head_dim: int, base: float) -> NDArray[np.float32]:
-    """Return (cos, sin) of position * base^(-2i / head_dim), float32 [positions, head_dim / 2, 2]. Source: Su et al. 2021."""
-    frequencies = base ** (-np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
-    angles = np.arange(positions, dtype=np.float64)[:, None] * frequencies
-    return np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
+
+def rotary_table(positions: int, rotary: Rotary) -> NDArray[np.float32]:
+    """Return (cos, sin) of position * frequency, times the magnitude, float32 [positions, pairs, 2]."""
+    angles = np.arange(positions, dtype=np.float64)[:, None] * np.array(rotary.frequencies)
+    return (rotary.magnitude * np.stack([np.cos(angles), np.sin(angles)], axis=-1)).astype(np.float32)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hybrid.quant.formats import FORMATS
-from hybrid.shared_protocol.architecture import WEIGHT_TYPES, Architecture, architecture_of
+from hybrid.shared_protocol.architecture import WEIGHT_TYPES, Architecture, Rotary, architecture_of
 from hybrid.shared_protocol.errors import ModelFileError
 from hybrid.shared_protocol.gguf import read_gguf
 from hybrid.shared_protocol.model import Model, load_model
@@ -26,9 +26,9 @@ def test_the_tiny_llama_is_read_as_it_was_written(tiny_llama: Model) -> None:
         ffn_size=96,
         vocab_size=320,
         context_length=512,
-        rope_base=10_000.0,
         norm_eps=pytest.approx(1e-5),
-        rope_interleaved=True,
+        rotary=Rotary(pytest.approx(tuple(10_000.0 ** (-i / 16) for i in range(0, 16, 2))), interleaved=True),
+        attention_scale=0.25,
         tied_embeddings=True,
     )
 

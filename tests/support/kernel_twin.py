@@ -53,8 +53,8 @@ class KernelTwin:
     def _layer(self, layer: str, hidden: np.ndarray, position: int, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         arch = self.arch
         normed = self._norm(f"{layer}attn_norm.weight", hidden)
-        query = _rotate(self._multiply(f"{layer}attn_q.weight", normed), position, arch.head_dim, arch.rope_base)
-        keys[-1] = _rotate(self._multiply(f"{layer}attn_k.weight", normed), position, arch.head_dim, arch.rope_base)
+        query = _rotate(self._multiply(f"{layer}attn_q.weight", normed), position, arch.head_dim, arch.rotary.frequencies)
+        keys[-1] = _rotate(self._multiply(f"{layer}attn_k.weight", normed), position, arch.head_dim, arch.rotary.frequencies)
         values[-1] = self._multiply(f"{layer}attn_v.weight", normed).reshape(-1, arch.head_dim)
         shared = arch.num_heads // arch.num_kv_heads
         attended = [self._attend(query[head], keys[:, head // shared], values[:, head // shared]) for head in range(arch.num_heads)]
@@ -141,9 +141,9 @@ def _sum8(lanes: np.ndarray) -> np.float32:
     return (a[0] + a[2]) + (a[1] + a[3])
 
 
-def _rotate(flat: np.ndarray, position: int, dim: int, base: float) -> np.ndarray:
+def _rotate(flat: np.ndarray, position: int, dim: int, frequencies: Sequence[float]) -> np.ndarray:
     heads = flat.reshape(-1, dim)
-    angle = position * base ** (-np.arange(0, dim, 2) / dim)
+    angle = position * np.array(frequencies)
     cosine, sine = np.cos(angle).astype(f32), np.sin(angle).astype(f32)
     out = np.empty_like(heads)
     out[:, 0::2] = heads[:, 0::2] * cosine - heads[:, 1::2] * sine
