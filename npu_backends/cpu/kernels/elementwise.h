@@ -68,8 +68,10 @@ void quantise(const float* x, int n, int8_t* codes, GroupScale* scales) {
         const float scale = empty ? 0.0f : peak / 127.0f;
         const float inverse = empty ? 0.0f : 127.0f / peak;
         for (int i = 0; i < 4; i++) v[i] = v[i] * F8::all(inverse);
-        const int sum = F8::to_codes(v, codes + group * kGroup);
-        scales[group] = {scale, scale * static_cast<float>(sum)};
+        GroupScale& out = scales[group];
+        F8::to_codes(v, codes + group * kGroup, out.sums);
+        out.scale = scale;
+        out.scaled_sum = scale * static_cast<float>(out.sums[0] + out.sums[1]);
     }
 }
 

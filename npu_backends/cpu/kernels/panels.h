@@ -26,6 +26,7 @@ constexpr int group_bytes(int kind) { return kind == kQ4_1 ? 320 : 544; }
 struct GroupScale {
     float scale;
     float scaled_sum;  // scale * sum of the group's codes; multiplies the weights' minimum m
+    int16_t sums[2];   // of the codes of inputs 0-15 and 16-31: what an offset of the weights' codes adds to a dot product, exactly
 };
 
 struct Activations {

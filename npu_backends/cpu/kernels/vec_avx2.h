@@ -48,17 +48,20 @@ struct Avx8 {
         const __m256 cosine = _mm256_moveldup_ps(cos_sin.v), sine = _mm256_movehdup_ps(cos_sin.v);
         return {_mm256_addsub_ps(_mm256_mul_ps(x.v, cosine), _mm256_mul_ps(swapped, sine))};
     }
-    static int to_codes(const Avx8 (&x)[4], int8_t* codes) {
+    static void to_codes(const Avx8 (&x)[4], int8_t* codes, int16_t (&sums)[2]) {
         const __m256i a = _mm256_cvtps_epi32(x[0].v), b = _mm256_cvtps_epi32(x[1].v);
         const __m256i c = _mm256_cvtps_epi32(x[2].v), d = _mm256_cvtps_epi32(x[3].v);
         // the packs work inside 128-bit halves: put the eight runs of four back in order
         const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
         const __m256i ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), ordered);
-        const __m256i fours = _mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(c, d));
-        __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
-        sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
-        return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+        // [a + b | c + d] in fours, then twos, then ones: |sum| <= 16 * 127 stays inside the saturation of the packs
+        const __m256i first = _mm256_add_epi32(a, b), second = _mm256_add_epi32(c, d);
+        __m256i sum = _mm256_hadd_epi32(first, second);  // first, first, second, second, in each 128-bit half
+        sum = _mm256_hadd_epi32(sum, sum);
+        const __m128i both = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+        const int packed = _mm_cvtsi128_si32(_mm_packs_epi32(both, both));
+        __builtin_memcpy(sums, &packed, sizeof packed);
     }
 };
 

@@ -87,15 +87,14 @@ struct Scalar8 {
         }
         return out;
     }
-    // 32 floats in [-127, 127] to int8, rounded half to even; returns their sum
-    static int to_codes(const Scalar8 (&x)[4], int8_t* codes) {
-        int sum = 0;
+    // 32 floats in [-127, 127] to int8, rounded half to even, and the sums of both halves
+    static void to_codes(const Scalar8 (&x)[4], int8_t* codes, int16_t (&sums)[2]) {
+        sums[0] = sums[1] = 0;
         for (int i = 0; i < kGroup; i++) {
             const uint32_t bits = float_to_bits(x[i / 8].lane[i % 8] + 0x1.8p23f) - 0x4b400000u;
             codes[i] = static_cast<int8_t>(bits & 0xffu);
-            sum += codes[i];
+            sums[i / 16] = static_cast<int16_t>(sums[i / 16] + codes[i]);
         }
-        return sum;
     }
 };
 
