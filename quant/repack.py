@@ -21,6 +21,7 @@ from ..shared_protocol.errors import ModelFileError
 from ..shared_protocol.gguf import GGML_TYPES, Tensor
 from .formats import FORMATS
 
+LAYOUT = 1  # of the bytes below; another number for another order, or kept panels would be read wrongly
 PANEL = 16  # rows
 GROUP = 32  # inputs that share a scale
 

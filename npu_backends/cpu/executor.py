@@ -43,7 +43,7 @@ class CpuExecutor(StepExecutor):
         self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
         self.threads = threads or usable_cpus()
         self._max_positions = min(arch.context_length, num_blocks * block_size)
-        self._weights = weights = Weights(model)
+        self._weights = weights = Weights(model, self.threads)
         rotary = rotary_table(self._max_positions, arch.rotary)
         layers = (Layer * arch.num_layers)(*(weights.layer(number) for number in range(arch.num_layers)))
         head = "token_embd.weight" if arch.tied_embeddings else "output.weight"

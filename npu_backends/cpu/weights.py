@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...quant.repack import packed_bytes, panel_format, repack
+from ...quant.panel_file import Panels, panels_of, panels_path
+from ...quant.repack import panel_format
+from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.gguf import Tensor
 from ...shared_protocol.model import Model
+from ...shared_protocol.store import Store
 from .library import MATRICES, Layer, Matrix
 
-ALIGNMENT = 64  # bytes, of every matrix
 PARTS = dict(
     zip(MATRICES, ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"), strict=True)
 )  # field of Layer -> GGUF's name
 
 
 class Weights:
-    """Owner of all memory that the kernels point into: one arena of panels, and the float32 vectors."""
+    """Owner of all memory that the kernels point into: the panels of the matrices, and the float32 vectors."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, threads: int) -> None:
         self._tensors = model.tensors
+        self._arrays: list[NDArray[Any]] = []
         matrices = {name: tensor for name, tensor in model.tensors.items() if len(tensor.shape) == 2}
-        sizes = {name: (packed_bytes(tensor) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT for name, tensor in matrices.items()}
-        arena = np.empty(sum(sizes.values()) + ALIGNMENT, np.uint8)
-        self._arrays: list[NDArray[Any]] = [arena]
-        self._matrices: dict[str, Matrix] = {}
-        at = -arena.ctypes.data % ALIGNMENT
-        for name, tensor in matrices.items():
-            panels = repack(tensor, arena[at : at + packed_bytes(tensor)])
-            rows, columns = tensor.shape
-            self._matrices[name] = Matrix(panels.ctypes.data, panel_format(tensor).kind, rows, columns)
-            at += sizes[name]
+        self._panels: Panels | None = panels_of(matrices, model.card.file_hash, _kept_at(model), threads)
+        self._matrices = {
+            name: Matrix(self._panels.arrays[name].ctypes.data, panel_format(tensor).kind, *tensor.shape)
+            for name, tensor in matrices.items()
+        }
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._arrays)
+        """Bytes of weights in memory, mapped panels included."""
+        return sum(array.nbytes for array in self._arrays) + (self._panels.nbytes if self._panels else 0)
 
     def matrix(self, name: str) -> Matrix:
         return self._matrices[name]
@@ -58,3 +58,13 @@ class Weights:
 
     def drop(self) -> None:
         self._arrays.clear()
+        self._matrices.clear()
+        self._panels = None
+
+
+def _kept_at(model: Model) -> Path | None:
+    """The file for a model's panels; None for a user without a home."""
+    try:
+        return panels_path(model.path, model.card.file_hash, Store().root)
+    except ConfigError:
+        return None

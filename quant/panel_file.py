@@ -1,0 +1,187 @@
+"""All matrices of a model as panels, in one piece of memory that is made once and mapped ever after.
+
+    magic, length of the header, JSON header | padding | panels of matrix 0 | padding | panels of matrix 1 | ...
+
+The file is keyed by the model's hash and the layout of panels. It is written beside a model of the store, whose removal takes it along,
+and for any other model below ROOT/panels, where the four used last are kept. It appears by one rename, so a file that is there is whole;
+one that does not fit is made anew. Where nothing can be written, the panels live in memory and the next start makes them again.
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import shutil
+import struct
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ..shared_protocol.gguf import Tensor
+from .repack import LAYOUT, packed_bytes, repack
+
+MAGIC = b"HYBRIDPANELS"
+ALIGNMENT = 64  # bytes, of every matrix
+SMALLEST = 16 << 20  # bytes of panels; fewer are made faster than a file is kept
+KEPT = 4  # files outside the store
+SPARE = 1 << 30  # bytes that a disk must have left after the file
+
+log = logging.getLogger(__name__)
+
+
+class _Header(msgspec.Struct, frozen=True):
+    file_hash: str
+    layout: int
+    offsets: dict[str, int]  # from the first panel
+    size: int  # of the whole file
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panels:
+    """Panels by the name of their matrix, uint8 views of one mapping, file or none."""
+
+    arrays: Mapping[str, NDArray[np.uint8]]
+    nbytes: int
+    path: Path | None  # of the file that they are mapped from
+
+
+def panels_of(matrices: Mapping[str, Tensor], file_hash: str, path: Path | None, threads: int = 1) -> Panels:
+    """The panels of `matrices`, mapped from `path` when it holds them, else made with `threads` and kept there when possible.
+
+    Raises ModelFileError for a weight type without panels.
+    """
+    sizes = {name: packed_bytes(tensor) for name, tensor in matrices.items()}
+    offsets, end = {}, 0
+    for name, size in sizes.items():
+        offsets[name] = end
+        end += -(-size // ALIGNMENT) * ALIGNMENT
+    if path is None or end < SMALLEST:
+        return _made(matrices, sizes, offsets, *_anonymous(end), None, threads)
+    head, start = _head(file_hash, offsets, end)
+    with suppress(OSError):
+        if (found := _mapped(path, head, start + end)) is not None:
+            os.utime(path)
+            return Panels(_views(np.frombuffer(found, np.uint8), start, sizes, offsets), end, path)
+    try:
+        return _written(matrices, sizes, offsets, path, head, start, end, threads)
+    except OSError as error:
+        log.info("the panels are not kept, the next start makes them again: %s", error)
+        return _made(matrices, sizes, offsets, *_anonymous(end), None, threads)
+
+
+def panels_path(model: Path, file_hash: str, root: Path) -> Path:
+    """Where the panels of a model file are kept: beside a model of the store at `root`, else below root/panels."""
+    if model.parent.parent == root / "models":
+        return model.with_name(f"{model.name}.panels")
+    return root / "panels" / f"{file_hash[:32]}.panels"
+
+
+def _head(file_hash: str, offsets: dict[str, int], end: int) -> tuple[bytes, int]:
+    """The file's first bytes and their length, which depends on itself through `size`: the room for it is fixed by padding."""
+    room = len(msgspec.json.encode(_Header(file_hash, LAYOUT, offsets, 1 << 62))) + len(MAGIC) + 8
+    start = -(-room // mmap.PAGESIZE) * mmap.PAGESIZE
+    text = msgspec.json.encode(_Header(file_hash, LAYOUT, offsets, start + end))
+    return MAGIC + struct.pack("<Q", len(text)) + text, start
+
+
+def _mapped(path: Path, head: bytes, size: int) -> mmap.mmap | None:
+    """The file mapped for reading, or None when it is not exactly the one that is wanted."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size != size or file.read(len(head)) != head:
+            return None
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _written(
+    matrices: Mapping[str, Tensor],
+    sizes: Mapping[str, int],
+    offsets: Mapping[str, int],
+    path: Path,
+    head: bytes,
+    start: int,
+    end: int,
+    threads: int,
+) -> Panels:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if (free := shutil.disk_usage(path.parent).free) < start + end + SPARE:
+        raise OSError(f"{start + end:,} bytes and a spare of {SPARE:,} are needed in {path.parent}, {free:,} are free")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w+b") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, start + end)  # a full disk shows here, not as a signal while writing
+            else:
+                file.truncate(start + end)
+            memory = mmap.mmap(file.fileno(), start + end)
+            memory[: len(head)] = head
+            panels = _made(matrices, sizes, offsets, np.frombuffer(memory, np.uint8), start, path, threads)
+            memory.flush()
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _prune(path)
+    return panels
+
+
+def _made(
+    matrices: Mapping[str, Tensor],
+    sizes: Mapping[str, int],
+    offsets: Mapping[str, int],
+    memory: NDArray[np.uint8],
+    start: int,
+    path: Path | None,
+    threads: int,
+) -> Panels:
+    arrays = _views(memory, start, sizes, offsets)
+
+    def make(name: str) -> None:
+        repack(matrices[name], arrays[name])
+        for data in (matrices[name].data, arrays[name]):
+            _forget(data)
+
+    with ThreadPoolExecutor(threads) as pool:
+        for done in pool.map(make, sorted(matrices, key=lambda name: -sizes[name])):
+            assert done is None
+    return Panels(arrays, sum(sizes.values()), path)
+
+
+def _anonymous(size: int) -> tuple[NDArray[np.uint8], int]:
+    """Memory of its own, and the index of its first aligned byte."""
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    return memory, -memory.ctypes.data % ALIGNMENT
+
+
+def _views(memory: NDArray[np.uint8], start: int, sizes: Mapping[str, int], offsets: Mapping[str, int]) -> dict[str, NDArray[np.uint8]]:
+    return {name: memory[start + offsets[name] : start + offsets[name] + size] for name, size in sizes.items()}
+
+
+def _forget(data: NDArray[np.uint8]) -> None:
+    """Give back the pages of a mapped file: they would count as this process's memory, and come back from the file when asked for."""
+    whole: object = data
+    while isinstance(whole, np.ndarray) and whole.base is not None:
+        last, whole = whole, whole.base
+    source = whole.obj if isinstance(whole, memoryview) else whole
+    if not isinstance(source, mmap.mmap):  # memory of its own would be lost
+        return
+    at = data.ctypes.data - last.ctypes.data
+    first = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = (at + data.nbytes - first) // mmap.PAGESIZE * mmap.PAGESIZE
+    if length > 0:
+        source.madvise(mmap.MADV_DONTNEED, first, length)
+
+
+def _prune(path: Path) -> None:
+    """Outside the store nobody else removes what is not used any more."""
+    if path.parent.name != "panels":
+        return
+    with suppress(OSError):
+        files: Iterable[Path] = path.parent.glob("*.panels")
+        for old in sorted(files, key=lambda file: -file.stat().st_mtime)[KEPT:]:
+            old.unlink()
