@@ -11,8 +11,7 @@
 #include "cache.h"
 #include "target_avx2.h"
 // after target_avx2.h, for its target:
-#include "attention.h"
-#include "elementwise.h"
+#include "row_kernels.h"
 #include "vec_avx2.h"
 
 namespace hybrid {
@@ -144,12 +143,7 @@ const Kernels kAvx2Kernels = {
     "avx2",
     "avx2-1",
     {gemm<kQ4_1>, gemm<kQ8_0>},
-    quantise<Avx8>,
-    rms_norm<Avx8>,
-    rotate<Avx8>,
-    silu_multiply<Avx8>,
-    to_f16<Avx8>,
-    attend<Avx8>,
+    row_kernels<Avx8>(),
 };
 
 }  // namespace hybrid

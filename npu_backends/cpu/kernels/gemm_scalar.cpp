@@ -1,7 +1,6 @@
 // Panels times int8 rows in plain C++: the arithmetic that the vector versions are checked against, and what serves elsewhere.
-#include "attention.h"
-#include "elementwise.h"
 #include "kernels.h"
+#include "row_kernels.h"
 #include "vec_scalar.h"
 
 namespace hybrid {
@@ -86,12 +85,7 @@ const Kernels kScalarKernels = {
     "scalar",
     "scalar-1",
     {gemm_q4_1, gemm_q8_0},
-    quantise<Scalar8>,
-    rms_norm<Scalar8>,
-    rotate<Scalar8>,
-    silu_multiply<Scalar8>,
-    to_f16<Scalar8>,
-    attend<Scalar8>,
+    row_kernels<Scalar8>(),
 };
 
 }  // namespace hybrid

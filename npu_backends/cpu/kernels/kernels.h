@@ -21,11 +21,8 @@ struct AttentionRow {
     float scale;            // 1 / sqrt(head_dim)
 };
 
-struct Kernels {
-    const char* isa;
-    const char* id;
-    // one panel against `rows` rows from `first` on: out[r * out_stride + 0..15]
-    void (*gemm[kKinds])(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride);
+// What is done to a row of floats. One list, filled from the templates of elementwise.h and attention.h by row_kernels.h.
+struct RowKernels {
     // int8 codes and scales of x[0 .. n), n a multiple of 32; rounds half to even
     void (*quantise)(const float* x, int n, int8_t* codes, GroupScale* scales);
     // out = x / rms(x) * weight; n a multiple of 8
@@ -36,6 +33,14 @@ struct Kernels {
     void (*silu_multiply)(float* gate, const float* up, int n);
     void (*to_f16)(const float* x, int n, uint16_t* out);
     void (*attend)(const AttentionRow& row);
+};
+
+struct Kernels {
+    const char* isa;
+    const char* id;
+    // one panel against `rows` rows from `first` on: out[r * out_stride + 0..15]
+    void (*gemm[kKinds])(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride);
+    RowKernels row;
 };
 
 extern const Kernels kScalarKernels;

@@ -85,8 +85,8 @@ void Step::embed() {
 }
 
 void Step::normalise_row(int row, const float* weight, const Activations& out, int out_row) {
-    k_.rms_norm(hidden(row), weight, s_.hidden, s_.norm_eps, scratch_);
-    k_.quantise(scratch_, s_.hidden, out.row_codes(out_row), out.row_scales(out_row));
+    k_.row.rms_norm(hidden(row), weight, s_.hidden, s_.norm_eps, scratch_);
+    k_.row.quantise(scratch_, s_.hidden, out.row_codes(out_row), out.row_scales(out_row));
 }
 
 // inputs_ = quantised(norm(hidden)). A few rows are normed by every member for itself: that costs less than a barrier. Nobody writes
@@ -121,19 +121,19 @@ void Step::project_heads(int layer, const HybridLayer& weights) {
 }
 
 void Step::store_query(int row, int head, float* values) {
-    k_.rotate(values, rotary(row), s_.head_dim);
+    k_.row.rotate(values, rotary(row), s_.head_dim);
     std::memcpy(m_.query.get() + static_cast<int64_t>(row) * m_.head_columns() + head * s_.head_dim, values, sizeof(float) * s_.head_dim);
 }
 
 void Step::store_key(int layer, int row, int kv_head, float* values) {
     uint16_t* half = reinterpret_cast<uint16_t*>(scratch_ + kRowBlock * s_.head_dim);
-    k_.rotate(values, rotary(row), s_.head_dim);
-    k_.to_f16(values, s_.head_dim, half);
+    k_.row.rotate(values, rotary(row), s_.head_dim);
+    k_.row.to_f16(values, s_.head_dim, half);
     m_.cache.store_key(layer, kv_head, block_of(row), batch_.positions[row] % s_.block_size, half);
 }
 
 void Step::store_value(int layer, int row, int kv_head, const float* values) {
-    k_.to_f16(values, s_.head_dim, m_.cache.value_at(layer, kv_head, block_of(row), batch_.positions[row] % s_.block_size));
+    k_.row.to_f16(values, s_.head_dim, m_.cache.value_at(layer, kv_head, block_of(row), batch_.positions[row] % s_.block_size));
 }
 
 // Work item: one row and KV head, with the query heads that share it.
@@ -156,13 +156,13 @@ void Step::attend(int layer) {
         work.block_size = s_.block_size;
         work.block_stride = m_.cache.block_stride();
         work.scale = 1.0f / std::sqrt(static_cast<float>(dim));
-        k_.attend(work);
-        if (whole_groups) k_.quantise(work.output, columns, out.codes + at, out.scales + at / kGroup);
+        k_.row.attend(work);
+        if (whole_groups) k_.row.quantise(work.output, columns, out.codes + at, out.scales + at / kGroup);
     });
     if (whole_groups) return;
     member_.for_each(batch_.tokens, [&](int row) {
         const float* values = m_.attention.get() + static_cast<int64_t>(row) * m_.head_columns();
-        k_.quantise(values, m_.head_columns(), out.row_codes(row), out.row_scales(row));
+        k_.row.quantise(values, m_.head_columns(), out.row_codes(row), out.row_scales(row));
     });
 }
 
@@ -188,10 +188,10 @@ void Step::gate_and_up(const HybridLayer& weights) {
         float* up = scratch_ + kRowBlock * kGroup;
         gemm_panels(weights.gate, group * kGroup, kGroup, inputs_, first, rows, scratch_, kGroup);
         gemm_panels(weights.up, group * kGroup, kGroup, inputs_, first, rows, up, kGroup);
-        k_.silu_multiply(scratch_, up, rows * kGroup);
+        k_.row.silu_multiply(scratch_, up, rows * kGroup);
         for (int r = 0; r < rows; r++) {
             const int row = first + r;
-            k_.quantise(scratch_ + r * kGroup, kGroup, out.row_codes(row) + group * kGroup, out.row_scales(row) + group);
+            k_.row.quantise(scratch_ + r * kGroup, kGroup, out.row_codes(row) + group * kGroup, out.row_scales(row) + group);
         }
     });
 }

@@ -1,0 +1,14 @@
+// The functions on rows, for one type of eight floats.
+#pragma once
+#include "attention.h"
+#include "elementwise.h"
+#include "kernels.h"
+
+namespace hybrid {
+
+template <class F8>
+constexpr RowKernels row_kernels() {
+    return {quantise<F8>, rms_norm<F8>, rotate<F8>, silu_multiply<F8>, to_f16<F8>, attend<F8>};
+}
+
+}  // namespace hybrid
