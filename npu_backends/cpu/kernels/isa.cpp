@@ -1,7 +1,11 @@
-// Which of the compiled instruction sets this CPU runs.
+// Which of the compiled instruction sets this CPU, and its operating system, run.
 #include <cstring>
 
 #include "kernels.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace hybrid {
 
@@ -12,9 +16,23 @@ struct Choice {
     bool (*available)();
 };
 
+#if defined(__x86_64__)
+bool has_avx2() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    const bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;  // Clang's __builtin_cpu_supports may not know this one
+    return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+bool has_avx512() {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
 const Choice kBestFirst[] = {
 #if defined(__x86_64__)
-    {&kAvx2Kernels, [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }},
+    {&kAvx512Kernels, has_avx512},
+    {&kAvx2Kernels, has_avx2},
 #endif
     {&kScalarKernels, [] { return true; }},
 };
