@@ -13,7 +13,11 @@ from .gguf import GgufFile, Tensor
 T = TypeVar("T")
 
 FAMILIES = ("llama",)
-WEIGHT_TYPES = ("Q4_1", "Q8_0", "F16", "F32")  # of matrices; vectors are F32
+# fmt: off
+WEIGHT_TYPES = (  # of matrices; vectors are F32
+    "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "F16", "BF16", "F32",
+)
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class ModelCard:
     file_hash: str  # SHA-256 hex of the file
     file_bytes: int
     licence: str  # SPDX id, or "unknown"
+    bits_per_weight: float | None = None  # of all tensors, scales included; None in records written before it was noted
 
 
 SPDX = {"apache-2.0": "Apache-2.0", "mit": "MIT", "gpl-3.0": "GPL-3.0-only", "bsd-3-clause": "BSD-3-Clause"}
@@ -37,17 +38,19 @@ def card_of(gguf: GgufFile, architecture: Architecture, fingerprint: str, *, nam
     """The card of a checked file. `licence` overrides the one that the file states."""
     stated = gguf.metadata.get("general.license")
     matrices = Counter(tensor.type_name for tensor in gguf.tensors.values() if len(tensor.shape) == 2)
+    num_parameters = sum(math.prod(tensor.shape) for tensor in gguf.tensors.values())
     return ModelCard(
         name=name,
         architecture=architecture.family,
         quantisation=matrices.most_common(1)[0][0],
-        num_parameters=sum(math.prod(tensor.shape) for tensor in gguf.tensors.values()),
+        num_parameters=num_parameters,
         context_length=architecture.context_length,
         vocab_size=architecture.vocab_size,
         fingerprint=fingerprint,
         file_hash=file_hash,
         file_bytes=gguf.path.stat().st_size,
         licence=licence or (SPDX.get(stated, stated[:80]) if isinstance(stated, str) and stated else "unknown"),
+        bits_per_weight=round(8 * sum(tensor.data.nbytes for tensor in gguf.tensors.values()) / num_parameters, 3),
     )
 
 

@@ -54,7 +54,7 @@ def test_tables_are_for_people(tiny_llama: Model) -> None:
     assert "tiny: Q4_1" in result.stdout
     assert "copying tiny.gguf" in result.stderr
     assert hybrid("list").stdout.splitlines()[1].split()[:3] == ["tiny", "llama", "Q4_1"]
-    assert f"fingerprint     {tiny_llama.card.fingerprint}" in hybrid("show", "tiny").stdout
+    assert f"fingerprint      {tiny_llama.card.fingerprint}" in hybrid("show", "tiny").stdout
 
 
 def test_a_file_outside_the_store_is_shown_too(tiny_llama: Model, home: Path) -> None:

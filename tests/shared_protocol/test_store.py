@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -109,6 +110,15 @@ def test_a_restored_backup_of_the_same_content_is_accepted_and_noted(store: Stor
     load_model("tiny", store)
     assert store.show("tiny").state != before
     assert store.show("tiny").card == load_model("tiny", store).card
+
+
+def test_a_record_from_before_the_bits_were_noted_is_still_read(store: Store) -> None:
+    path = store.root / "models" / "tiny" / "record.json"
+    record = json.loads(path.read_text())
+    assert record["card"].pop("bits_per_weight") == pytest.approx(5.977)
+    path.write_text(json.dumps(record))
+    assert store.show("tiny").card.bits_per_weight is None
+    assert load_model("tiny", store).card.bits_per_weight == pytest.approx(5.977)
 
 
 def test_what_is_no_model_is_named_and_can_be_removed(store: Store) -> None:
