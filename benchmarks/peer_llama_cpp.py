@@ -40,12 +40,8 @@ class LlamaCpp:
     """One model and context of llama.cpp with `rows` sequences."""
 
     def __init__(self, model: Path, *, rows: int, context: int, threads: int) -> None:
-        spec = importlib.util.find_spec("xllamacpp")
-        if spec is None or not spec.submodule_search_locations:
-            raise SystemExit("the peer is missing: pip install xllamacpp")
-        path = next(Path(spec.submodule_search_locations[0]).glob("xllamacpp*.so"))
         self.version = importlib.metadata.version("xllamacpp")
-        lib = self._lib = ctypes.CDLL(str(path))
+        lib = self._lib = ctypes.CDLL(str(library_path()))
         pointer, number = ctypes.c_void_p, ctypes.c_int32
         for name, result, arguments in (
             ("llama_model_default_params", _Params, []),
@@ -87,15 +83,17 @@ class LlamaCpp:
         self._batch = lib.llama_batch_init(2048, 0, 1)
         self.features = lib.llama_print_system_info().decode()
 
-    def fill(self, tokens: Sequence[Sequence[int]], first: int) -> None:
-        """Lay tokens[s] of every sequence s, from position `first` on, into the batch; logits for all of them."""
+    def fill(self, tokens: Sequence[Sequence[int]], first: int, every_logit: bool = True) -> None:
+        """Lay tokens[s] of every sequence s, from position `first` on, into the batch; logits for all of them, or for each last one."""
         batch, at = self._batch, 0
         for sequence, ids in enumerate(tokens):
             for offset, token in enumerate(ids):
-                batch.token[at], batch.pos[at], batch.n_seq_id[at], batch.logits[at] = token, first + offset, 1, 1
+                batch.token[at], batch.pos[at], batch.n_seq_id[at] = token, first + offset, 1
+                batch.logits[at] = every_logit or offset == len(ids) - 1
                 batch.seq_id[at][0] = sequence
                 at += 1
         batch.n_tokens = at
+        self._outputs = sum(batch.logits[i] for i in range(at))
 
     def decode(self) -> ctypes.Array[ctypes.c_float]:
         """Compute what `fill` laid; wait for the logits, [tokens * vocabulary]."""
@@ -104,8 +102,8 @@ class LlamaCpp:
         return self._lib.llama_get_logits(self._context)
 
     def logits(self) -> np.ndarray:
-        """Logits of the last decode, float32 [tokens, vocabulary]."""
-        shape = (self._batch.n_tokens, self._vocab_size)
+        """Logits of the last decode, float32 [tokens that asked for them, vocabulary]."""
+        shape = (self._outputs, self._vocab_size)
         return np.ctypeslib.as_array(self._lib.llama_get_logits(self._context), shape).copy()
 
     def share(self, rows: int) -> None:
@@ -121,3 +119,10 @@ class LlamaCpp:
         self._lib.llama_batch_free(self._batch)
         self._lib.llama_free(self._context)
         self._lib.llama_model_free(self._model)
+
+
+def library_path() -> Path:
+    spec = importlib.util.find_spec("xllamacpp")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("the peer is missing: pip install xllamacpp")
+    return next(Path(spec.submodule_search_locations[0]).glob("xllamacpp*.so"))
