@@ -10,23 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...quant.repack import PANEL
+from ...quant.repack import GROUP, PANEL
 from ...shared_protocol.architecture import Architecture
 from ...shared_protocol.errors import ConfigError, EngineFailed
 from ...shared_protocol.model import Model
 from ...shared_protocol.runtime import MemoryReport
 from ..step import StepBatch, StepExecutor
 from ..validate import check_batch
-from .library import Batch, Layer, ModelSpec, load
+from .library import Batch, load
+from .model_spec import model_spec
 from .process import peak_bytes, usable_cpus
-from .rotary import rotary_table
 from .weights import Weights
 
 KEY_TILE = 16  # kKeyTile in kernels/cache.h
+PAIRS = 8  # of inputs that turn together
 
 
 class CpuExecutor(StepExecutor):
-    """A Llama-family model on the native kernels.
+    """A model on the native kernels.
 
     Raises NativeUnavailable without the library, ModelFileError for a weight type or a size that the kernels do not read, ConfigError
     for a block size that is no multiple of 16. `threads` None: one per CPU of this process's affinity mask.
@@ -44,27 +45,8 @@ class CpuExecutor(StepExecutor):
         self.threads = threads or usable_cpus()
         self._max_positions = min(arch.context_length, num_blocks * block_size)
         self._weights = weights = Weights(model, self.threads)
-        rotary = rotary_table(self._max_positions, arch.rotary)
-        layers = (Layer * arch.num_layers)(*(weights.layer(number) for number in range(arch.num_layers)))
-        head = "token_embd.weight" if arch.tied_embeddings else "output.weight"
-        spec = ModelSpec(
-            num_layers=arch.num_layers,
-            hidden=arch.hidden_size,
-            heads=arch.num_heads,
-            kv_heads=arch.num_kv_heads,
-            head_dim=arch.head_dim,
-            ffn=arch.ffn_size,
-            vocab=arch.vocab_size,
-            num_blocks=num_blocks,
-            block_size=block_size,
-            max_positions=self._max_positions,
-            threads=self.threads,
-            norm_eps=arch.norm_eps,
-            layers=layers,
-            final_norm=weights.vector("output_norm.weight"),
-            rotary=weights.keep(rotary),
-            embedding=weights.matrix("token_embd.weight"),
-            head=weights.matrix(head),
+        spec = model_spec(
+            arch, weights, num_blocks=num_blocks, block_size=block_size, max_positions=self._max_positions, threads=self.threads
         )
         self._handle = self._native.library.hybrid_open(ctypes.byref(spec), self._native.isa.encode())
         if self._handle is None:
@@ -122,10 +104,25 @@ class CpuExecutor(StepExecutor):
 
 
 def _check_sizes(arch: Architecture, block_size: int) -> None:
+    """What the kernels' loops take for granted."""
     if block_size % KEY_TILE or block_size < KEY_TILE:
         raise ConfigError(f"the native kernels need a block size that is a multiple of {KEY_TILE}, found {block_size}")
-    if arch.head_dim % PANEL or not arch.rotary.interleaved:
+    rotaries = [arch.rotary] if arch.local_rotary is None else [arch.rotary, arch.local_rotary]
+    pairs = {len(rotary.frequencies) for rotary in rotaries}
+    for what, unit, found in (
+        ("heads of a multiple of", PANEL, arch.head_dim),
+        ("query heads that together have a multiple of", GROUP, arch.num_heads * arch.head_dim),
+        ("a hidden size that is a multiple of", GROUP, arch.hidden_size),
+        ("a feed-forward size that is a multiple of", GROUP, arch.ffn_size),
+        *(("rotary pairs that are a multiple of", PAIRS, count) for count in pairs),
+    ):
+        if found % unit:
+            raise ConfigError(
+                f"the native kernels need {what} {unit}, found {found}",
+                hint="the NumPy reference serves this model: HYBRID_BACKEND=reference",
+            )
+    if any(arch.windows) or arch.attention_softcap:
         raise ConfigError(
-            f"the native kernels need heads of a multiple of {PANEL} and interleaved rotary pairs, found {arch.head_dim}",
+            "the native kernels have no sliding windows and no cap on attention's scores",
             hint="the NumPy reference serves this model: HYBRID_BACKEND=reference",
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...shared_protocol.errors import ConfigError
 
-ABI = 1  # HYBRID_ABI in kernels/api.h
+ABI = 2  # HYBRID_ABI in kernels/api.h
 FILE_NAME = "libhybrid_kernels.dylib" if sys.platform == "darwin" else "libhybrid_kernels.so"
 
 
@@ -22,21 +22,33 @@ class Matrix(ctypes.Structure):
     _fields_ = [("panels", ctypes.c_void_p), ("kind", ctypes.c_int32), ("rows", ctypes.c_int32), ("columns", ctypes.c_int32)]
 
 
+class RotaryTable(ctypes.Structure):
+    _fields_ = [("table", ctypes.c_void_p), ("pairs", ctypes.c_int32), ("interleaved", ctypes.c_int32)]
+
+
+VECTORS = (
+    *("attention_norm", "ffn_norm", "query_bias", "key_bias", "value_bias"),
+    *("query_norm", "key_norm", "attention_post_norm", "ffn_post_norm"),
+)
 MATRICES = ("query", "key", "value", "output", "gate", "up", "down")
 
 
 class Layer(ctypes.Structure):
-    _fields_ = [("attention_norm", ctypes.c_void_p), ("ffn_norm", ctypes.c_void_p), *((name, Matrix) for name in MATRICES)]
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in VECTORS),
+        *((name, Matrix) for name in MATRICES),
+        ("rotary", RotaryTable),
+        ("window", ctypes.c_int32),
+    ]
 
 
 class ModelSpec(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_int32) for name in ("num_layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")),
-        *((name, ctypes.c_int32) for name in ("num_blocks", "block_size", "max_positions", "threads")),
-        ("norm_eps", ctypes.c_float),
+        *((name, ctypes.c_int32) for name in ("num_blocks", "block_size", "max_positions", "threads", "activation")),
+        *((name, ctypes.c_float) for name in ("norm_eps", "attention_scale", "embedding_scale", "attention_softcap", "logit_softcap")),
         ("layers", ctypes.POINTER(Layer)),
         ("final_norm", ctypes.c_void_p),
-        ("rotary", ctypes.c_void_p),
         ("embedding", Matrix),
         ("head", Matrix),
     ]
@@ -51,6 +63,9 @@ class Batch(ctypes.Structure):
 
 class Memory(ctypes.Structure):
     _fields_ = [("kv", ctypes.c_int64), ("scratch", ctypes.c_int64)]
+
+
+STRUCTS = (Matrix, RotaryTable, Layer, ModelSpec, Batch, Memory)  # in the order of hybrid_struct_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,14 @@ def load(environment: Mapping[str, str] | None = None) -> Native:
         raise NativeUnavailable(f"{path} cannot be loaded: {error}", hint="build it again: pip install --force-reinstall .") from None
     if abi != ABI:
         raise NativeUnavailable(f"{path} speaks interface {abi}, this version needs {ABI}", hint="build it again: pip install .")
+    sizes = (ctypes.c_int32 * len(STRUCTS))()
+    library.hybrid_struct_bytes(sizes)
+    for struct, size in zip(STRUCTS, sizes, strict=True):
+        if ctypes.sizeof(struct) != size:
+            raise NativeUnavailable(
+                f"{path} lays {struct.__name__} out in {size} bytes, this version in {ctypes.sizeof(struct)}",
+                hint="build it again: pip install .",
+            )
     wanted = environment.get("HYBRID_ISA", "")
     isa = library.hybrid_isa(wanted.encode())
     if isa is None:
@@ -125,6 +148,7 @@ def _find(environment: Mapping[str, str]) -> Path:
 def _declare(library: ctypes.CDLL) -> None:
     """Give every function its types; AttributeError when one is missing."""
     library.hybrid_abi.restype = ctypes.c_int32
+    library.hybrid_struct_bytes.argtypes, library.hybrid_struct_bytes.restype = [ctypes.POINTER(ctypes.c_int32)], None
     for function in (library.hybrid_isa, library.hybrid_kernel_id):
         function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_char_p
     library.hybrid_open.argtypes, library.hybrid_open.restype = [ctypes.POINTER(ModelSpec), ctypes.c_char_p], ctypes.c_void_p

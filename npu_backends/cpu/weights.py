@@ -14,11 +14,7 @@ from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.gguf import Tensor
 from ...shared_protocol.model import Model
 from ...shared_protocol.store import Store
-from .library import MATRICES, Layer, Matrix
-
-PARTS = dict(
-    zip(MATRICES, ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"), strict=True)
-)  # field of Layer -> GGUF's name
+from .library import Matrix
 
 
 class Weights:
@@ -50,11 +46,6 @@ class Weights:
         """Keep `array` alive as long as the kernels may read it; return its address."""
         self._arrays.append(array)
         return array.ctypes.data
-
-    def layer(self, number: int) -> Layer:
-        prefix = f"blk.{number}."
-        parts = {field: self.matrix(f"{prefix}{name}.weight") for field, name in PARTS.items()}
-        return Layer(attention_norm=self.vector(f"{prefix}attn_norm.weight"), ffn_norm=self.vector(f"{prefix}ffn_norm.weight"), **parts)
 
     def drop(self) -> None:
         self._arrays.clear()

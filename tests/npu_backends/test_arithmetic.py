@@ -6,6 +6,7 @@ from hybrid.npu_backends.cpu.reference import ReferenceExecutor
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.executors import ISAS, few_words, first_layer, native, needs_native
 from hybrid.tests.support.kernel_twin import KernelTwin, exponential, once_rounded, twice_rounded
+from hybrid.tests.support.networks import FAMILIES, random_network
 from hybrid.tests.support.steps import relative_errors, run
 
 PROMPT = "The capital of France is Paris, and the capital of Germany is Berlin."
@@ -18,6 +19,14 @@ ROUNDING = {"scalar": twice_rounded, "avx2": once_rounded, "avx512": once_rounde
 def test_the_kernels_equal_their_twin_in_numpy_to_the_bit(tiny_llama: Model, isa: str) -> None:
     with native(tiny_llama, isa) as executor:
         np.testing.assert_array_equal(run(executor, IDS, TABLE), KernelTwin(tiny_llama, ROUNDING[isa]).logits_of(IDS))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "llama"])
+def test_the_kernels_equal_their_twin_for_every_family(tiny_llama: Model, family: str, isa: str) -> None:
+    model = random_network(tiny_llama, **FAMILIES[family])
+    with native(model, isa) as executor:
+        np.testing.assert_array_equal(run(executor, IDS, TABLE), KernelTwin(model, ROUNDING[isa]).logits_of(IDS))
 
 
 @pytest.mark.parametrize("isa", ISAS)

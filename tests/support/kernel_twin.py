@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from hybrid.shared_protocol.architecture import Rotary
 from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
 
@@ -42,27 +43,56 @@ class KernelTwin:
         arch = self.arch
         keys = np.zeros((arch.num_layers, len(ids), arch.num_kv_heads, arch.head_dim), np.float16)
         values = np.zeros_like(keys)
+        head = "token_embd.weight" if arch.tied_embeddings else "output.weight"
         rows = []
         for position, token in enumerate(ids):
-            hidden = _embedding(self.tensors["token_embd.weight"], token)
+            hidden = _embedding(self.tensors["token_embd.weight"], token) * f32(arch.embedding_scale)
             for number in range(arch.num_layers):
-                hidden = self._layer(f"blk.{number}.", hidden, position, keys[number, : position + 1], values[number, : position + 1])
-            rows.append(self._multiply("token_embd.weight", self._norm("output_norm.weight", hidden)))
+                hidden = self._layer(number, hidden, position, keys[number, : position + 1], values[number, : position + 1])
+            logits = self._multiply(head, self._norm("output_norm.weight", hidden))
+            rows.append(self._capped(logits, arch.logit_softcap) if arch.logit_softcap else logits)
         return np.array(rows)
 
-    def _layer(self, layer: str, hidden: np.ndarray, position: int, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-        arch = self.arch
+    def _layer(self, number: int, hidden: np.ndarray, position: int, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+        arch, layer = self.arch, f"blk.{number}."
         normed = self._norm(f"{layer}attn_norm.weight", hidden)
-        query = _rotate(self._multiply(f"{layer}attn_q.weight", normed), position, arch.head_dim, arch.rotary.frequencies)
-        keys[-1] = _rotate(self._multiply(f"{layer}attn_k.weight", normed), position, arch.head_dim, arch.rotary.frequencies)
-        values[-1] = self._multiply(f"{layer}attn_v.weight", normed).reshape(-1, arch.head_dim)
+        query, keys[-1] = (self._rotated_heads(number, part, normed, position) for part in ("attn_q", "attn_k"))
+        values[-1] = self._biased(f"{layer}attn_v", normed).reshape(-1, arch.head_dim)
         shared = arch.num_heads // arch.num_kv_heads
         attended = [self._attend(query[head], keys[:, head // shared], values[:, head // shared]) for head in range(arch.num_heads)]
-        hidden = hidden + self._multiply(f"{layer}attn_output.weight", np.concatenate(attended))
+        hidden = hidden + self._post_normed(
+            f"{layer}post_attention_norm", self._multiply(f"{layer}attn_output.weight", np.concatenate(attended))
+        )
         normed = self._norm(f"{layer}ffn_norm.weight", hidden)
-        gate = self._multiply(f"{layer}ffn_gate.weight", normed)
-        silu = gate / (f32(1) + exponential(f32(0) - gate, self.multiply_add))
-        return hidden + self._multiply(f"{layer}ffn_down.weight", silu * self._multiply(f"{layer}ffn_up.weight", normed))
+        gate = self._activated(self._multiply(f"{layer}ffn_gate.weight", normed))
+        return hidden + self._post_normed(
+            f"{layer}post_ffw_norm", self._multiply(f"{layer}ffn_down.weight", gate * self._multiply(f"{layer}ffn_up.weight", normed))
+        )
+
+    def _rotated_heads(self, number: int, part: str, normed: np.ndarray, position: int) -> np.ndarray:
+        """Queries or keys of one position, [heads, head_dim]."""
+        heads = self._biased(f"blk.{number}.{part}", normed).reshape(-1, self.arch.head_dim)
+        if self.arch.qk_norm:
+            heads = np.array([self._norm(f"blk.{number}.{part}_norm.weight", head) for head in heads])
+        return _rotate(heads, position, self.arch.layer_rotary(number))
+
+    def _biased(self, part: str, x: np.ndarray) -> np.ndarray:
+        product = self._multiply(f"{part}.weight", x)
+        return product + self.tensors[f"{part}.bias"].data.view(f32) if self.arch.qkv_bias else product
+
+    def _post_normed(self, part: str, x: np.ndarray) -> np.ndarray:
+        return self._norm(f"{part}.weight", x) if self.arch.post_norms else x
+
+    def _activated(self, x: np.ndarray) -> np.ndarray:
+        inner = f32(0) - x
+        if self.arch.activation == "gelu_tanh":  # x / (1 + e^(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3)
+            inner = x * self.multiply_add(x * x, f32(-2 * 0.044715 * (2 / np.pi) ** 0.5), f32(-2 * (2 / np.pi) ** 0.5))
+        return x / (f32(1) + exponential(inner, self.multiply_add))
+
+    def _capped(self, x: np.ndarray, cap: float) -> np.ndarray:
+        y = np.clip(x / f32(cap), f32(-43), f32(43))
+        tanh = f32(1) - f32(2) / (exponential(y + y, self.multiply_add) + f32(1))
+        return f32(cap) * tanh
 
     def _multiply(self, name: str, x: np.ndarray) -> np.ndarray:
         codes, d, m = _codes(self.tensors[name])
@@ -86,7 +116,7 @@ class KernelTwin:
 
     def _attend(self, query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         dim = len(query)
-        scale = f32(1) / np.sqrt(f32(dim))
+        scale = f32(self.arch.attention_scale)
         out, total, peak = np.zeros(dim, f32), f32(0), f32(-np.inf)
         for start in range(0, len(keys), TILE):
             tile = keys[start : start + TILE].astype(f32)
@@ -141,11 +171,11 @@ def _sum8(lanes: np.ndarray) -> np.float32:
     return (a[0] + a[2]) + (a[1] + a[3])
 
 
-def _rotate(flat: np.ndarray, position: int, dim: int, frequencies: Sequence[float]) -> np.ndarray:
-    heads = flat.reshape(-1, dim)
-    angle = position * np.array(frequencies)
-    cosine, sine = np.cos(angle).astype(f32), np.sin(angle).astype(f32)
-    out = np.empty_like(heads)
-    out[:, 0::2] = heads[:, 0::2] * cosine - heads[:, 1::2] * sine
-    out[:, 1::2] = heads[:, 1::2] * cosine + heads[:, 0::2] * sine
+def _rotate(heads: np.ndarray, position: int, rotary: Rotary) -> np.ndarray:
+    angle = position * np.array(rotary.frequencies)
+    cosine, sine = (rotary.magnitude * np.cos(angle)).astype(f32), (rotary.magnitude * np.sin(angle)).astype(f32)
+    pairs, out = len(angle), heads.copy()
+    first, second = (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)) if rotary.interleaved else (slice(pairs), slice(pairs, 2 * pairs))
+    out[:, first] = heads[:, first] * cosine - heads[:, second] * sine
+    out[:, second] = heads[:, second] * cosine + heads[:, first] * sine
     return out

@@ -6,7 +6,7 @@
 #pragma once
 #include <cstdint>
 
-#define HYBRID_ABI 1  // changes with any struct below; library.py refuses another number
+#define HYBRID_ABI 2  // changes with any struct below; library.py refuses another number
 
 #define HYBRID_EXPORT __attribute__((visibility("default")))
 
@@ -20,19 +20,41 @@ struct HybridMatrix {
     int32_t columns;
 };
 
-struct HybridLayer {
-    const float* attention_norm;  // [hidden]
-    const float* ffn_norm;        // [hidden]
-    HybridMatrix query, key, value, output, gate, up, down;
+// How the positions of a layer turn its heads.
+//
+//   interleaved   x0 x1 | x2 x3 | ...             pair i is (2i, 2i + 1);  table: cos, sin of pair 0, cos, sin of pair 1, ...
+//   else          x0 ... x(n-1) | xn ... x(2n-1)  pair i is (i, n + i);    table: cos of all n pairs, then sin of all n
+struct HybridRotary {
+    const float* table;  // [max_positions][2 * pairs]
+    int32_t pairs;       // n, a multiple of 8; what lies behind 2n inputs of a head stays as it is
+    int32_t interleaved;
 };
+
+// Null: the network has no such weights.
+struct HybridLayer {
+    const float* attention_norm;                        // [hidden]
+    const float* ffn_norm;                              // [hidden]
+    const float *query_bias, *key_bias, *value_bias;    // [heads * head_dim], or of the KV heads
+    const float *query_norm, *key_norm;                 // [head_dim]
+    const float *attention_post_norm, *ffn_post_norm;   // [hidden]
+    HybridMatrix query, key, value, output, gate, up, down;
+    HybridRotary rotary;
+    int32_t window;  // positions that a query sees, its own included; 0: all
+};
+
+enum HybridActivation : int32_t { HYBRID_SILU = 0, HYBRID_GELU_TANH = 1 };
 
 struct HybridModelSpec {
     int32_t num_layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
     int32_t num_blocks, block_size, max_positions, threads;
+    int32_t activation;       // HybridActivation, of the gate
     float norm_eps;
+    float attention_scale;    // multiplies the scores
+    float embedding_scale;
+    float attention_softcap;  // scores become cap * tanh(score / cap); 0: none
+    float logit_softcap;
     const HybridLayer* layers;
     const float* final_norm;  // [hidden]
-    const float* rotary;      // [max_positions][head_dim / 2] pairs (cos, sin)
     HybridMatrix embedding;   // [vocab, hidden]
     HybridMatrix head;        // [vocab, hidden]; the same panels when tied
 };
@@ -51,6 +73,9 @@ struct HybridMemory {
 };
 
 HYBRID_EXPORT int32_t hybrid_abi(void);
+
+// Bytes of HybridMatrix, HybridRotary, HybridLayer, HybridModelSpec, HybridBatch and HybridMemory, in this order: the caller compares.
+HYBRID_EXPORT void hybrid_struct_bytes(int32_t bytes[6]);
 
 // Name of the ISA chosen for `request` ("scalar", "avx2", or "" for the best this CPU has); null when it has not got it.
 HYBRID_EXPORT const char* hybrid_isa(const char* request);

@@ -31,6 +31,31 @@ void silu_multiply(float* gate, const float* up, int n) {
     }
 }
 
+// GELU by its tanh form, x / 2 * (1 + tanh u) with u = sqrt(2 / pi) (x + 0.044715 x^3), which is x / (1 + e^(-2u))
+template <class F8>
+void gelu_multiply(float* gate, const float* up, int n) {
+    for (int i = 0; i < n; i += 8) {
+        const F8 x = F8::load(gate + i);
+        const F8 slope = F8::multiply_add(x * x, F8::all(-0x1.2444f2p-4f), F8::all(-0x1.988454p+0f));  // -2u / x
+        const F8 gelu = x / (F8::all(1.0f) + exponential<F8>(x * slope));
+        (gelu * F8::load(up + i)).store(gate + i);
+    }
+}
+
+// cap * tanh(x / cap), tanh y = 1 - 2 / (e^2y + 1): right to 1e-7 of the cap. 43 is infinity here, and NaN stays NaN, as the second
+// operand of minimum and maximum and then as the difference from itself.
+template <class F8>
+inline F8 soft_capped(F8 x, F8 cap) {
+    const F8 y = F8::minimum(F8::all(43.0f), F8::maximum(F8::all(-43.0f), x / cap));
+    const F8 tanh = F8::all(1.0f) - F8::all(2.0f) / (exponential<F8>(y + y) + F8::all(1.0f));
+    return cap * (tanh + (y - y));
+}
+
+template <class F8>
+void soft_cap(float* x, int n, float cap) {
+    for (int i = 0; i < n; i += 8) soft_capped<F8>(F8::load(x + i), F8::all(cap)).store(x + i);
+}
+
 template <class F8>
 void rms_norm(const float* x, const float* weight, int n, float eps, float* out) {
     F8 squares = F8::all(0.0f);
@@ -44,8 +69,23 @@ void rms_norm(const float* x, const float* weight, int n, float eps, float* out)
 }
 
 template <class F8>
-void rotate(float* head, const float* cos_sin, int head_dim) {
-    for (int i = 0; i < head_dim; i += 8) F8::rotate_pairs(F8::load(head + i), F8::load(cos_sin + i)).store(head + i);
+void add(float* x, const float* y, int n) {
+    for (int i = 0; i < n; i += 8) (F8::load(x + i) + F8::load(y + i)).store(x + i);
+}
+
+template <class F8>
+void rotate_interleaved(float* head, const float* cos_sin, int pairs) {
+    for (int i = 0; i < 2 * pairs; i += 8) F8::rotate_pairs(F8::load(head + i), F8::load(cos_sin + i)).store(head + i);
+}
+
+template <class F8>
+void rotate_halves(float* head, const float* cos_sin, int pairs) {
+    for (int i = 0; i < pairs; i += 8) {
+        const F8 cosine = F8::load(cos_sin + i), sine = F8::load(cos_sin + pairs + i);
+        const F8 first = F8::load(head + i), second = F8::load(head + pairs + i);
+        (first * cosine - second * sine).store(head + i);
+        (second * cosine + first * sine).store(head + pairs + i);
+    }
 }
 
 template <class F8>

@@ -27,10 +27,16 @@ struct RowKernels {
     void (*quantise)(const float* x, int n, int8_t* codes, GroupScale* scales);
     // out = x / rms(x) * weight; n a multiple of 8
     void (*rms_norm)(const float* x, const float* weight, int n, float eps, float* out);
-    // rotate the pairs (2i, 2i + 1) of one head by (cos, sin) pairs
-    void (*rotate)(float* head, const float* cos_sin, int head_dim);
-    // gate = silu(gate) * up, n a multiple of 8
-    void (*silu_multiply)(float* gate, const float* up, int n);
+    // x += y; n a multiple of 8
+    void (*add)(float* x, const float* y, int n);
+    // turn the pairs (2i, 2i + 1) of one head by (cos, sin) pairs; pairs a multiple of 4
+    void (*rotate_interleaved)(float* head, const float* cos_sin, int pairs);
+    // turn the pairs (i, pairs + i) by `pairs` cosines, then as many sines; pairs a multiple of 8
+    void (*rotate_halves)(float* head, const float* cos_sin, int pairs);
+    // gate = activation(gate) * up, n a multiple of 8; by HybridActivation
+    void (*gate_multiply[2])(float* gate, const float* up, int n);
+    // x = cap * tanh(x / cap), n a multiple of 8
+    void (*soft_cap)(float* x, int n, float cap);
     void (*to_f16)(const float* x, int n, uint16_t* out);
     void (*attend)(const AttentionRow& row);
 };

@@ -6,6 +6,7 @@
 #include "api.h"
 #include "cache.h"
 #include "kernels.h"
+#include "layer_plan.h"
 #include "thread_pool.h"
 
 namespace hybrid {
@@ -57,7 +58,8 @@ struct Model {
 
     HybridModelSpec spec;
     const Kernels& kernels;
-    std::vector<HybridLayer> layers;
+    std::vector<LayerPlan> layers;
+    bool post_norms;  // of any layer
     Cache cache;
     ThreadPool pool;
 
@@ -65,6 +67,7 @@ struct Model {
     Buffer<float> hidden;                   // [tokens][hidden], the residual stream
     Buffer<float> query;                    // [tokens][heads * head_dim], rotated
     Buffer<float> attention;                // [tokens][heads * head_dim], where a group spans KV heads
+    Buffer<float> projected;                // [tokens][hidden], where it is normed before it is added
     QuantisedRows narrow;                   // [tokens]: the normed stream, then attention's output
     std::vector<QuantisedRows> own_narrow;  // [threads][kOwnRows]: the normed stream of a small step
     QuantisedRows wide;                     // [tokens][ffn], inputs of `down`

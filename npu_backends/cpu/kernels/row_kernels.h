@@ -8,7 +8,13 @@ namespace hybrid {
 
 template <class F8>
 constexpr RowKernels row_kernels() {
-    return {quantise<F8>, rms_norm<F8>, rotate<F8>, silu_multiply<F8>, to_f16<F8>, attend<F8>};
+    return {
+        quantise<F8>,      rms_norm<F8>,
+        add<F8>,           rotate_interleaved<F8>,
+        rotate_halves<F8>, {silu_multiply<F8>, gelu_multiply<F8>},
+        soft_cap<F8>,      to_f16<F8>,
+        attend<F8>,
+    };
 }
 
 }  // namespace hybrid
