@@ -1,34 +1,43 @@
 #include "load_row.h"
 
-#include "half.h"
-#include "panels.h"
+#include "unpack.h"
 
 namespace hybrid {
 
 namespace {
-float half_at(const uint8_t* bytes, int index) {
-    uint16_t half;
-    std::memcpy(&half, bytes + 2 * index, sizeof half);
-    return half_to_float(half);
+
+template <int K>
+void load(const uint8_t* panel, int columns, int row, float* out) {
+    const uint8_t* header = panel;
+    for (int g = 0; g < columns / kGroup; g++, panel += group_bytes(K), out += kGroup) {
+        if (g % unit_groups(K) == 0) {
+            header = panel;
+            panel += header_bytes(K);
+        }
+        for (int i = 0; i < kGroup; i++) {
+            if constexpr (is_float(K)) {
+                out[i] = float_at<K>(panel, i, row);
+            } else {
+                const RowScale scale = row_scale<K>(header, panel, row, i / 16);
+                const float product = static_cast<float>(code_at<K>(panel, i / 4, row * 4 + i % 4)) * scale.d;
+                out[i] = has_minimum(K) ? product + scale.m : product;  // adding 0 would turn -0 into 0
+            }
+        }
+    }
 }
+
+using Load = void (*)(const uint8_t*, int, int, float*);
+
+constexpr Load kLoads[kKinds] = {
+    load<kQ4_1>,   load<kQ8_0>,   load<kQ5_0>, load<kQ4_K>, load<kQ6_K>, load<kQ4_0>,  load<kQ5_1>, load<kQ5_K>,
+    load<kIQ4_NL>, load<kIQ4_XS>, load<kQ3_K>, load<kQ2_K>, load<kF16>,  load<kBF16>, load<kF32>,
+};
+
 }  // namespace
 
 void load_row(const HybridMatrix& matrix, int row, float* out) {
-    const int groups = matrix.columns / kGroup, lane = row % kPanel, bytes = group_bytes(matrix.kind);
-    const uint8_t* group = matrix.panels + static_cast<int64_t>(row / kPanel) * groups * bytes;
-    for (int g = 0; g < groups; g++, group += bytes, out += kGroup) {
-        if (matrix.kind == kQ4_1) {
-            const float d = half_at(group + 256, lane), m = half_at(group + 288, lane);
-            for (int i = 0; i < 16; i++) {
-                const uint8_t byte = group[i / 4 * 64 + lane * 4 + i % 4];
-                out[i] = static_cast<float>(byte & 15) * d + m;
-                out[16 + i] = static_cast<float>(byte >> 4) * d + m;
-            }
-        } else {
-            const float d = half_at(group + 512, lane);
-            for (int i = 0; i < kGroup; i++) out[i] = static_cast<float>(static_cast<int8_t>(group[i / 4 * 64 + lane * 4 + i % 4])) * d;
-        }
-    }
+    const uint8_t* panel = matrix.panels + row / kPanel * panel_bytes(matrix.kind, matrix.columns);
+    kLoads[matrix.kind](panel, matrix.columns, row % kPanel, out);
 }
 
 }  // namespace hybrid

@@ -70,6 +70,13 @@ constexpr int unit_groups(int kind) { return kLayouts[kind].header == 0 ? 1 : kS
 constexpr int unit_bytes(int kind) { return header_bytes(kind) + unit_groups(kind) * group_bytes(kind); }
 constexpr int64_t panel_bytes(int kind, int columns) { return static_cast<int64_t>(columns / kGroup / unit_groups(kind)) * unit_bytes(kind); }
 
+constexpr bool is_float(int kind) { return kind == kF16 || kind == kBF16 || kind == kF32; }
+constexpr bool has_book(int kind) { return kind == kIQ4_NL || kind == kIQ4_XS; }
+constexpr bool has_minimum(int kind) { return kind == kQ4_1 || kind == kQ5_1 || kLayouts[kind].header == 2; }
+constexpr bool scales_halves(int kind) { return kind == kQ6_K || kind == kQ3_K || kind == kQ2_K; }  // a scale per 16 inputs
+// what is taken off a code
+constexpr int code_offset(int kind) { return kind == kQ4_0 ? 8 : kind == kQ5_0 ? 16 : kind == kQ6_K ? 32 : kind == kQ3_K ? 4 : 0; }
+
 // What a nibble of IQ4_NL and IQ4_XS stands for.
 constexpr int8_t kCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
