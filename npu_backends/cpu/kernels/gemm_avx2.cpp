@@ -1,17 +1,19 @@
-// Panels times int8 rows with AVX2: tiles of up to four rows by one panel, sixteen columns wide.
+// Panels times int8 rows with AVX2, tiles of up to four rows by sixteen columns; the formulas stand in gemm_scalar.cpp.
 //
 //   registers of a tile    columns 0-7          columns 8-15
 //   row 0 .. 3             dots[row][0]         dots[row][1]      exact integers of one group
 //   row 0 .. 3             sums[row][0]         sums[row][1]      float32, groups added in ascending order
 //
-// The order of operations for one row does not depend on the height of its tile.
-#include "kernels.h"
+// Few rows read the panel once. Many share an unpacked chunk of it: | 8 groups | all tiles, from sums in memory | next 8 groups | ..
+// The order of operations for one row does not depend on the height of its tile, nor on the chunks.
+#include "gemm_avx2.h"
 
 #if defined(__x86_64__)
 #include "cache.h"
 #include "target_avx2.h"
 // after target_avx2.h, for its target:
 #include "row_kernels.h"
+#include "unpack_avx2.h"
 #include "vec_avx2.h"
 
 namespace hybrid {
@@ -19,17 +21,14 @@ namespace hybrid {
 namespace {
 
 constexpr int kTileRows = 4;
-constexpr int kAhead = 2560;  // bytes fetched ahead in the stream of panels
+constexpr int kRowsAtOnce = 64;  // whose sums wait in memory while a chunk is taken through
+constexpr int kAhead = 2560;     // bytes fetched ahead in the stream of panels
 
-inline __m256i load(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
-
-inline __m256i broadcast4(const int8_t* p) {
+inline __m256i broadcast4(const void* p) {
     int32_t four;
     __builtin_memcpy(&four, p, sizeof four);
     return _mm256_set1_epi32(four);
 }
-
-inline __m256 halves(const uint8_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 
 template <int Bytes>
 inline void prefetch(const uint8_t* p) {
@@ -39,80 +38,138 @@ inline void prefetch(const uint8_t* p) {
 // Takes the sums here and now. Left alone, GCC computes all products of a group first and adds them up afterwards, through memory.
 inline void in_order(__m256i (&sums)[2]) { asm("" : "+x"(sums[0]), "+x"(sums[1])); }
 
-// dots[r][half] = sum over the group's 32 inputs of code * activation. A pair product is at most 2 * 15 * 128, eight of them fit int16.
-template <int Rows>
-inline void dot_q4_1(const uint8_t* group, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
-    const __m256i low_mask = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+// Words whose products an int16 can hold: a byte pair gives at most 2 * code * 127.
+constexpr int run_words(int kind) { return scales_halves(kind) ? (kind == kQ6_K ? 2 : 4) : (code_bytes(kind) & kOnes) != 0 ? 4 : 8; }
+
+// dots[r][side] = sum over the group's 32 inputs of code * activation, times the scale of 16 inputs where there is one
+template <int K, int Rows, class Source>
+inline void dot(const Source& source, const Factors& factors, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
+    constexpr int kRun = run_words(K);
+    const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 4
-    for (int word = 0; word < 4; word++) {
-        const __m256i left = load(group + word * 64), right = load(group + word * 64 + 32);
-        const __m256i low_left = _mm256_and_si256(left, low_mask), high_left = _mm256_and_si256(_mm256_srli_epi16(left, 4), low_mask);
-        const __m256i low_right = _mm256_and_si256(right, low_mask), high_right = _mm256_and_si256(_mm256_srli_epi16(right, 4), low_mask);
+    for (int run = 0; run < kWords; run += kRun) {
+        __m256i part[Rows][2];
+#pragma GCC unroll 8
+        for (int i = 0; i < kRun; i++) {
+            const int word = kRun == 8 ? i / 2 + i % 2 * 4 : run + i;  // the two nibbles of a byte after one another
+            const __m256i left = source.codes(word, 0), right = source.codes(word, 1);
+#pragma GCC unroll 8
+            for (int r = 0; r < Rows; r++) {
+                const __m256i x = broadcast4(codes + r * stride + word * 4);
+                const __m256i sum_left = _mm256_maddubs_epi16(left, x), sum_right = _mm256_maddubs_epi16(right, x);
+                part[r][0] = i == 0 ? sum_left : _mm256_add_epi16(part[r][0], sum_left);
+                part[r][1] = i == 0 ? sum_right : _mm256_add_epi16(part[r][1], sum_right);
+                in_order(part[r]);
+            }
+        }
 #pragma GCC unroll 8
         for (int r = 0; r < Rows; r++) {
-            const __m256i low = broadcast4(codes + r * stride + word * 4), high = broadcast4(codes + r * stride + 16 + word * 4);
-            const __m256i sum_left = _mm256_add_epi16(_mm256_maddubs_epi16(low_left, low), _mm256_maddubs_epi16(high_left, high));
-            const __m256i sum_right = _mm256_add_epi16(_mm256_maddubs_epi16(low_right, low), _mm256_maddubs_epi16(high_right, high));
-            dots[r][0] = word == 0 ? sum_left : _mm256_add_epi16(dots[r][0], sum_left);
-            dots[r][1] = word == 0 ? sum_right : _mm256_add_epi16(dots[r][1], sum_right);
-            in_order(dots[r]);
+            for (int side = 0; side < 2; side++) {
+                const __m256i sum = _mm256_madd_epi16(part[r][side], scales_halves(K) ? factors.scale[run / 4][side] : ones);
+                dots[r][side] = run == 0 ? sum : _mm256_add_epi32(dots[r][side], sum);
+            }
         }
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; r++) {
-        dots[r][0] = _mm256_madd_epi16(dots[r][0], ones);
-        dots[r][1] = _mm256_madd_epi16(dots[r][1], ones);
     }
 }
 
-// maddubs wants one unsigned side: |weight| times the activation with the weight's sign.
-template <int Rows>
-inline void dot_q8_0(const uint8_t* group, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
+// The same for signed codes. maddubs wants one unsigned side: |code| times the activation with the code's sign.
+template <int Rows, class Source>
+inline void dot_signed(const Source& source, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
     const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 8
-    for (int r = 0; r < Rows; r++) dots[r][0] = dots[r][1] = _mm256_setzero_si256();
-#pragma GCC unroll 8
-    for (int word = 0; word < 8; word++) {
-        const __m256i left = load(group + word * 64), right = load(group + word * 64 + 32);
+    for (int word = 0; word < kWords; word++) {
+        const __m256i left = source.codes(word, 0), right = source.codes(word, 1);
         const __m256i size_left = _mm256_abs_epi8(left), size_right = _mm256_abs_epi8(right);
 #pragma GCC unroll 8
         for (int r = 0; r < Rows; r++) {
             const __m256i x = broadcast4(codes + r * stride + word * 4);
-            const __m256i pairs_left = _mm256_maddubs_epi16(size_left, _mm256_sign_epi8(x, left));
-            const __m256i pairs_right = _mm256_maddubs_epi16(size_right, _mm256_sign_epi8(x, right));
-            dots[r][0] = _mm256_add_epi32(dots[r][0], _mm256_madd_epi16(pairs_left, ones));
-            dots[r][1] = _mm256_add_epi32(dots[r][1], _mm256_madd_epi16(pairs_right, ones));
+            const __m256i sum_left = _mm256_madd_epi16(_mm256_maddubs_epi16(size_left, _mm256_sign_epi8(x, left)), ones);
+            const __m256i sum_right = _mm256_madd_epi16(_mm256_maddubs_epi16(size_right, _mm256_sign_epi8(x, right)), ones);
+            dots[r][0] = word == 0 ? sum_left : _mm256_add_epi32(dots[r][0], sum_left);
+            dots[r][1] = word == 0 ? sum_right : _mm256_add_epi32(dots[r][1], sum_right);
             in_order(dots[r]);
         }
     }
 }
 
+template <int K, int Rows, class Source>
+inline void add_group(const Source& source, const int8_t* codes, int64_t stride, const GroupScale* scales, int64_t groups,
+                      __m256 (&sums)[Rows][2]) {
+    const Factors& factors = source.factors();
+    __m256i dots[Rows][2];
+    if constexpr (is_signed(K)) dot_signed<Rows>(source, codes, stride, dots);
+    else dot<K, Rows>(source, factors, codes, stride, dots);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; r++) {
+        const GroupScale& s = scales[r * groups];
+        const __m256 scale = _mm256_set1_ps(s.scale);
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; side++) {
+            __m256i whole = dots[r][side];
+            if constexpr (code_offset(K) != 0) {
+                const __m256i offset = scales_halves(K) ? factors.both[side] : _mm256_set1_epi16(code_offset(K));
+                whole = _mm256_sub_epi32(whole, _mm256_madd_epi16(offset, broadcast4(s.sums)));
+            }
+            __m256& sum = sums[r][side];
+            sum = _mm256_fmadd_ps(_mm256_mul_ps(factors.d[side], scale), _mm256_cvtepi32_ps(whole), sum);
+            if constexpr (K == kQ2_K) {
+                const __m256 least = _mm256_cvtepi32_ps(_mm256_madd_epi16(factors.both[side], broadcast4(s.sums)));
+                sum = _mm256_fmadd_ps(_mm256_mul_ps(factors.m[side], scale), least, sum);
+            } else if constexpr (has_minimum(K)) {
+                sum = _mm256_fmadd_ps(factors.m[side], _mm256_set1_ps(s.scaled_sum), sum);
+            }
+        }
+    }
+}
+
+// Eight rows of a word of float weights for one input.
+template <int K>
+inline __m256 floats_of(const uint8_t* group, int input, int side) {
+    const int at = input * kPanel + 8 * side;
+    if constexpr (K == kF32) return _mm256_loadu_ps(reinterpret_cast<const float*>(group) + at);
+    if constexpr (K == kF16) return halves8(group + 2 * at);
+    const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(group + 2 * at));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(eight), 16));
+}
+
 template <int K, int Rows>
-void tile(const uint8_t* panel, int groups, const int8_t* codes, int64_t code_stride, const GroupScale* scales, float* out,
-          int64_t out_stride) {
-    constexpr int kBytes = group_bytes(K), kCodes = K == kQ4_1 ? 256 : 512;
-    __m256 sums[Rows][2];
-    for (int r = 0; r < Rows; r++) sums[r][0] = sums[r][1] = _mm256_setzero_ps();
-    for (int g = 0; g < groups; g++, panel += kBytes, codes += kGroup) {
-        if (Rows < kTileRows) prefetch<kBytes>(panel + kAhead);
-        __m256i dots[Rows][2];
-        if constexpr (K == kQ4_1) dot_q4_1<Rows>(panel, codes, code_stride, dots);
-        else dot_q8_0<Rows>(panel, codes, code_stride, dots);
-        const __m256 d_left = halves(panel + kCodes), d_right = halves(panel + kCodes + 16);
+inline void add_float_group(const uint8_t* group, const int8_t* codes, int64_t stride, const GroupScale* scales, int64_t groups,
+                            __m256 (&sums)[Rows][2]) {
+    alignas(32) float x[Rows][kGroup];
+    __m256 products[Rows][2];
+    for (int r = 0; r < Rows; r++) {
+        products[r][0] = products[r][1] = _mm256_setzero_ps();
+        for (int i = 0; i < kGroup; i += 8) _mm256_store_ps(x[r] + i, signed8(reinterpret_cast<const uint8_t*>(codes + r * stride + i)));
+    }
+    for (int i = 0; i < kGroup; i++) {
+        const __m256 left = floats_of<K>(group, i, 0), right = floats_of<K>(group, i, 1);
 #pragma GCC unroll 8
         for (int r = 0; r < Rows; r++) {
-            const __m256 scale = _mm256_set1_ps(scales[r * groups + g].scale);
-            sums[r][0] = _mm256_fmadd_ps(_mm256_mul_ps(d_left, scale), _mm256_cvtepi32_ps(dots[r][0]), sums[r][0]);
-            sums[r][1] = _mm256_fmadd_ps(_mm256_mul_ps(d_right, scale), _mm256_cvtepi32_ps(dots[r][1]), sums[r][1]);
+            products[r][0] = _mm256_fmadd_ps(left, _mm256_set1_ps(x[r][i]), products[r][0]);
+            products[r][1] = _mm256_fmadd_ps(right, _mm256_set1_ps(x[r][i]), products[r][1]);
         }
-        if constexpr (K == kQ4_1) {
-            const __m256 m_left = halves(panel + kCodes + 32), m_right = halves(panel + kCodes + 48);
-#pragma GCC unroll 8
-            for (int r = 0; r < Rows; r++) {
-                const __m256 scaled_sum = _mm256_set1_ps(scales[r * groups + g].scaled_sum);
-                sums[r][0] = _mm256_fmadd_ps(m_left, scaled_sum, sums[r][0]);
-                sums[r][1] = _mm256_fmadd_ps(m_right, scaled_sum, sums[r][1]);
-            }
+    }
+    for (int r = 0; r < Rows; r++) {
+        const __m256 scale = _mm256_set1_ps(scales[r * groups].scale);
+        for (int side = 0; side < 2; side++) sums[r][side] = _mm256_fmadd_ps(scale, products[r][side], sums[r][side]);
+    }
+}
+
+// A few rows against the whole panel, as it lies.
+template <int K, int Rows>
+void stream(const uint8_t* panel, const Activations& inputs, int first, float* out, int64_t out_stride) {
+    const int groups = inputs.groups();
+    const int8_t* codes = inputs.row_codes(first);
+    const GroupScale* scales = inputs.row_scales(first);
+    __m256 sums[Rows][2];
+    for (int r = 0; r < Rows; r++) sums[r][0] = sums[r][1] = _mm256_setzero_ps();
+    for (int unit = 0; unit < groups; unit += unit_groups(K)) {
+        const uint8_t* header = panel;
+        panel += header_bytes(K);
+        for (int g = unit; g < unit + unit_groups(K); g++, panel += group_bytes(K), codes += kGroup) {
+            prefetch<group_bytes(K)>(panel + kAhead);
+            if constexpr (is_float(K)) add_float_group<K, Rows>(panel, codes, inputs.columns, scales + g, groups, sums);
+            else add_group<K, Rows>(InPanel<K>{header, panel}, codes, inputs.columns, scales + g, groups, sums);
         }
     }
     for (int r = 0; r < Rows; r++) {
@@ -121,30 +178,77 @@ void tile(const uint8_t* panel, int groups, const int8_t* codes, int64_t code_st
     }
 }
 
+// Some rows against a chunk of `count` unpacked groups from `start` on, on top of `kept` sums.
+template <int K, int Rows>
+void chunk(const Unpacked<K>* unpacked, int start, int count, const Activations& inputs, int first, float (*kept)[kPanel]) {
+    const int8_t* codes = inputs.row_codes(first) + start * kGroup;
+    const GroupScale* scales = inputs.row_scales(first) + start;
+    __m256 sums[Rows][2];
+    for (int r = 0; r < Rows; r++) {
+        for (int side = 0; side < 2; side++) sums[r][side] = _mm256_load_ps(kept[r] + 8 * side);
+    }
+    for (int g = 0; g < count; g++) add_group<K, Rows>(unpacked[g], codes + g * kGroup, inputs.columns, scales + g, inputs.groups(), sums);
+    for (int r = 0; r < Rows; r++) {
+        for (int side = 0; side < 2; side++) _mm256_store_ps(kept[r] + 8 * side, sums[r][side]);
+    }
+}
+
 template <int K>
-void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
-    const int groups = inputs.groups();
-    for (int r = 0; r < rows; r += kTileRows) {
-        const int8_t* codes = inputs.row_codes(first + r);
-        const GroupScale* scales = inputs.row_scales(first + r);
-        float* to = out + static_cast<int64_t>(r) * out_stride;
-        switch (rows - r) {
-            case 1: tile<K, 1>(panel, groups, codes, inputs.columns, scales, to, out_stride); break;
-            case 2: tile<K, 2>(panel, groups, codes, inputs.columns, scales, to, out_stride); break;
-            case 3: tile<K, 3>(panel, groups, codes, inputs.columns, scales, to, out_stride); break;
-            default: tile<K, 4>(panel, groups, codes, inputs.columns, scales, to, out_stride); break;
+void many(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int64_t out_stride) {
+    Unpacked<K> unpacked[kSuper];
+    alignas(64) float sums[kRowsAtOnce][kPanel];
+    for (int r = 0; r < rows; r++) {
+        for (int side = 0; side < 2; side++) _mm256_store_ps(sums[r] + 8 * side, _mm256_setzero_ps());
+    }
+    const uint8_t* header = panel;
+    for (int start = 0; start < inputs.groups(); start += kSuper) {
+        const int count = inputs.groups() - start < kSuper ? inputs.groups() - start : kSuper;
+        for (int g = 0; g < count; g++, panel += group_bytes(K)) {
+            if (g % unit_groups(K) == 0) {
+                header = panel;
+                panel += header_bytes(K);
+            }
+            unpacked[g].read(header, panel);
+        }
+        for (int r = 0; r < rows; r += kTileRows) {
+            switch (rows - r) {
+                case 1: chunk<K, 1>(unpacked, start, count, inputs, first + r, sums + r); break;
+                case 2: chunk<K, 2>(unpacked, start, count, inputs, first + r, sums + r); break;
+                case 3: chunk<K, 3>(unpacked, start, count, inputs, first + r, sums + r); break;
+                default: chunk<K, 4>(unpacked, start, count, inputs, first + r, sums + r); break;
+            }
         }
     }
+    for (int r = 0; r < rows; r++) __builtin_memcpy(out + r * out_stride, sums[r], sizeof sums[r]);
 }
 
 }  // namespace
 
+template <int K>
+void gemm_avx2(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
+    constexpr int kStep = is_float(K) ? kTileRows : kRowsAtOnce;
+    for (int r = 0; r < rows; r += kStep) {
+        const int count = rows - r < kStep ? rows - r : kStep;
+        float* to = out + static_cast<int64_t>(r) * out_stride;
+        switch (count) {
+            case 1: stream<K, 1>(panel, inputs, first + r, to, out_stride); break;
+            case 2: stream<K, 2>(panel, inputs, first + r, to, out_stride); break;
+            case 3: stream<K, 3>(panel, inputs, first + r, to, out_stride); break;
+            case 4: stream<K, 4>(panel, inputs, first + r, to, out_stride); break;
+            default:
+                if constexpr (!is_float(K)) many<K>(panel, inputs, first + r, count, to, out_stride);
+        }
+    }
+}
+
+#define HYBRID_GEMM(K) gemm_avx2<K>,
 const Kernels kAvx2Kernels = {
     "avx2",
-    "avx2-1",
-    {gemm<kQ4_1>, gemm<kQ8_0>},
+    "avx2-2",
+    {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
     row_kernels<Avx8>(),
 };
+#undef HYBRID_GEMM
 
 }  // namespace hybrid
 

@@ -4,6 +4,7 @@
 //   registers   dots[row], exact integers of one group;  sums[row], float32, groups added in ascending order
 //
 // Integers are exact in any order and every float operation is the one of gemm_avx2.cpp, in its order: the results are equal to the bit.
+#include "gemm_avx2.h"
 #include "kernels.h"
 
 #if defined(__x86_64__)
@@ -111,18 +112,21 @@ void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, 
 
 }  // namespace
 
-// The rest is AVX2's, and is there when this is made: that table is a constant.
+template <int K>
+constexpr Gemm best() {
+    if constexpr (K == kQ4_1 || K == kQ8_0) return gemm<K>;
+    else return gemm_avx2<K>;
+}
+
+// The functions on rows are AVX2's, and are there when this is made: that table is a constant.
+#define HYBRID_GEMM(K) best<K>(),
 const Kernels kAvx512Kernels = {
     "avx512",
-    "avx512-1",
-    {gemm<kQ4_1>, gemm<kQ8_0>},
-    kAvx2Kernels.quantise,
-    kAvx2Kernels.rms_norm,
-    kAvx2Kernels.rotate,
-    kAvx2Kernels.silu_multiply,
-    kAvx2Kernels.to_f16,
-    kAvx2Kernels.attend,
+    "avx512-2",
+    {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
+    kAvx2Kernels.row,
 };
+#undef HYBRID_GEMM
 
 }  // namespace hybrid
 

@@ -1,17 +1,21 @@
 // Panels times int8 rows in plain C++: the arithmetic that the vector versions are checked against, and what serves elsewhere.
+//
+// Per group of 32 inputs, for every kind of integer codes (a * x is the activation, d and m of panels.h with their scales):
+//
+//   sum += (d * a) * (dot of the codes)          the dot an exact integer; where 16 inputs have a scale, it is scale * dot of both, added
+//   sum += m * (a * sum of x)                    kinds with a minimum; Q2_K: (m * a) * (integer sum of minimum * sum of x over halves)
+//
+// and for float weights: sum += a * (w[0] * x[0] + w[1] * x[1] + .., in this order). Groups ascend, each row for itself.
 #include "kernels.h"
 #include "row_kernels.h"
+#include "unpack.h"
 #include "vec_scalar.h"
 
 namespace hybrid {
 
 namespace {
 
-uint16_t half_at(const uint8_t* bytes, int index) {
-    uint16_t half;
-    std::memcpy(&half, bytes + 2 * index, sizeof half);
-    return half;
-}
+constexpr int kTileRows = 8;  // share one decoding of a group
 
 // The activations of four inputs, once for each of the sixteen rows of a word: the loops below then run over 64 bytes side by side,
 // which compilers turn into the vectors of whatever CPU this is.
@@ -23,69 +27,107 @@ struct Repeated {
     int16_t lane[64];
 };
 
-// dots[row] = sum over the group of code * activation, exact
-void dot_q4_1(const uint8_t* group, const int8_t* codes, int (&dots)[kPanel]) {
-    int16_t lanes[64] = {};  // eight products of at most 15 * 128 each
-    for (int word = 0; word < 4; word++) {
-        const Repeated low(codes + word * 4), high(codes + 16 + word * 4);
-        const uint8_t* bytes = group + word * 64;
-        for (int i = 0; i < 64; i++) {
-            lanes[i] = static_cast<int16_t>(lanes[i] + (bytes[i] & 15) * low.lane[i] + (bytes[i] >> 4) * high.lane[i]);
+// A group of a panel as numbers.
+template <int K>
+struct Decoded {
+    Decoded(const uint8_t* header, const uint8_t* group) {
+        for (int word = 0; word < kWords; word++) {
+            for (int lane = 0; lane < 64; lane++) codes[word][lane] = static_cast<int16_t>(code_at<K>(group, word, lane));
+        }
+        for (int row = 0; row < kPanel; row++) {
+            if constexpr (scales_halves(K)) {
+                d[row] = half_at(header, row);
+                m[row] = has_minimum(K) ? -half_at(header + 2 * kPanel, row) : 0.0f;
+                for (int half = 0; half < 2; half++) {
+                    const uint8_t byte = group[code_bytes(K) + 2 * row + half];
+                    scales[half][row] = K == kQ2_K ? byte & 15 : static_cast<int8_t>(byte);
+                    minima[half][row] = byte >> 4;
+                }
+            } else {
+                const RowScale scale = row_scale<K>(header, group, row, 0);
+                d[row] = scale.d;
+                m[row] = scale.m;
+            }
         }
     }
-    for (int row = 0; row < kPanel; row++) dots[row] = lanes[row * 4] + lanes[row * 4 + 1] + lanes[row * 4 + 2] + lanes[row * 4 + 3];
-}
 
-void dot_q8_0(const uint8_t* group, const int8_t* codes, int (&dots)[kPanel]) {
+    int16_t codes[kWords][64];
+    float d[kPanel], m[kPanel];
+    int scales[2][kPanel], minima[2][kPanel];  // where 16 inputs have a scale
+};
+
+// dots[row] = sum over the four words from `first` on of code * activation
+inline void dot(const int16_t (*codes)[64], const int8_t* activations, int (&dots)[kPanel]) {
     int32_t lanes[64] = {};
-    for (int word = 0; word < 8; word++) {
-        const Repeated four(codes + word * 4);
-        const int8_t* bytes = reinterpret_cast<const int8_t*>(group + word * 64);
-        for (int i = 0; i < 64; i++) lanes[i] += static_cast<int16_t>(bytes[i] * four.lane[i]);
+    for (int word = 0; word < 4; word++) {
+        const Repeated four(activations + word * 4);
+        for (int i = 0; i < 64; i++) lanes[i] += static_cast<int16_t>(codes[word][i] * four.lane[i]);
     }
     for (int row = 0; row < kPanel; row++) dots[row] = lanes[row * 4] + lanes[row * 4 + 1] + lanes[row * 4 + 2] + lanes[row * 4 + 3];
 }
 
-void gemm_q4_1(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
-    for (int r = 0; r < rows; r++) {
-        float sums[kPanel] = {};
-        for (int g = 0; g < inputs.groups(); g++) {
-            const uint8_t* group = panel + static_cast<int64_t>(g) * group_bytes(kQ4_1);
-            const GroupScale s = inputs.row_scales(first + r)[g];
-            int dots[kPanel];
-            dot_q4_1(group, inputs.row_codes(first + r) + g * kGroup, dots);
-            for (int row = 0; row < kPanel; row++) {
-                sums[row] += half_to_float(half_at(group + 256, row)) * s.scale * static_cast<float>(dots[row]);
-                sums[row] += half_to_float(half_at(group + 288, row)) * s.scaled_sum;
-            }
+template <int K>
+void add_group(const Decoded<K>& group, const int8_t* activations, const GroupScale& s, float* sums) {
+    int first[kPanel], second[kPanel];
+    dot(group.codes, activations, first);
+    dot(group.codes + 4, activations + 16, second);
+    for (int row = 0; row < kPanel; row++) {
+        if constexpr (scales_halves(K)) {
+            const int whole = group.scales[0][row] * first[row] + group.scales[1][row] * second[row];
+            sums[row] += group.d[row] * s.scale * static_cast<float>(whole);
+            const int least = group.minima[0][row] * s.sums[0] + group.minima[1][row] * s.sums[1];
+            if (has_minimum(K)) sums[row] += group.m[row] * s.scale * static_cast<float>(least);
+        } else {
+            sums[row] += group.d[row] * s.scale * static_cast<float>(first[row] + second[row]);
+            if (has_minimum(K)) sums[row] += group.m[row] * s.scaled_sum;
         }
-        std::memcpy(out + static_cast<int64_t>(r) * out_stride, sums, sizeof sums);
     }
 }
 
-void gemm_q8_0(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
-    for (int r = 0; r < rows; r++) {
-        float sums[kPanel] = {};
-        for (int g = 0; g < inputs.groups(); g++) {
-            const uint8_t* group = panel + static_cast<int64_t>(g) * group_bytes(kQ8_0);
-            const float scale = inputs.row_scales(first + r)[g].scale;
-            int dots[kPanel];
-            dot_q8_0(group, inputs.row_codes(first + r) + g * kGroup, dots);
-            for (int row = 0; row < kPanel; row++) {
-                sums[row] += half_to_float(half_at(group + 512, row)) * scale * static_cast<float>(dots[row]);
+template <int K>
+void add_float_group(const uint8_t* group, const int8_t* activations, float scale, float* sums) {
+    float products[kPanel] = {};
+    for (int i = 0; i < kGroup; i++) {
+        for (int row = 0; row < kPanel; row++) products[row] += float_at<K>(group, i, row) * static_cast<float>(activations[i]);
+    }
+    for (int row = 0; row < kPanel; row++) sums[row] += scale * products[row];
+}
+
+template <int K>
+void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
+    for (int r = 0; r < rows; r += kTileRows) {
+        const int count = rows - r < kTileRows ? rows - r : kTileRows;
+        float sums[kTileRows][kPanel] = {};
+        const uint8_t *group = panel, *header = panel;
+        for (int g = 0; g < inputs.groups(); g++, group += group_bytes(K)) {
+            if (g % unit_groups(K) == 0) {
+                header = group;
+                group += header_bytes(K);
+            }
+            if constexpr (is_float(K)) {
+                for (int i = 0; i < count; i++) {
+                    add_float_group<K>(group, inputs.row_codes(first + r + i) + g * kGroup, inputs.row_scales(first + r + i)[g].scale, sums[i]);
+                }
+            } else {
+                const Decoded<K> decoded(header, group);
+                for (int i = 0; i < count; i++) {
+                    add_group<K>(decoded, inputs.row_codes(first + r + i) + g * kGroup, inputs.row_scales(first + r + i)[g], sums[i]);
+                }
             }
         }
-        std::memcpy(out + static_cast<int64_t>(r) * out_stride, sums, sizeof sums);
+        for (int i = 0; i < count; i++) std::memcpy(out + static_cast<int64_t>(r + i) * out_stride, sums[i], sizeof sums[i]);
     }
 }
 
 }  // namespace
 
+#define HYBRID_GEMM(K) gemm<K>,
 const Kernels kScalarKernels = {
     "scalar",
-    "scalar-1",
-    {gemm_q4_1, gemm_q8_0},
+    "scalar-2",
+    {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
     row_kernels<Scalar8>(),
 };
+#undef HYBRID_GEMM
 
 }  // namespace hybrid

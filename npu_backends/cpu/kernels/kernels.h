@@ -41,11 +41,13 @@ struct RowKernels {
     void (*attend)(const AttentionRow& row);
 };
 
+// One panel against `rows` rows from `first` on: out[r * out_stride + 0..15]
+using Gemm = void (*)(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride);
+
 struct Kernels {
     const char* isa;
     const char* id;
-    // one panel against `rows` rows from `first` on: out[r * out_stride + 0..15]
-    void (*gemm[kKinds])(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride);
+    Gemm gemm[kKinds];
     RowKernels row;
 };
 

@@ -28,10 +28,9 @@ void load(const uint8_t* panel, int columns, int row, float* out) {
 
 using Load = void (*)(const uint8_t*, int, int, float*);
 
-constexpr Load kLoads[kKinds] = {
-    load<kQ4_1>,   load<kQ8_0>,   load<kQ5_0>, load<kQ4_K>, load<kQ6_K>, load<kQ4_0>,  load<kQ5_1>, load<kQ5_K>,
-    load<kIQ4_NL>, load<kIQ4_XS>, load<kQ3_K>, load<kQ2_K>, load<kF16>,  load<kBF16>, load<kF32>,
-};
+#define HYBRID_LOAD(K) load<K>,
+constexpr Load kLoads[kKinds] = {HYBRID_FOR_EVERY_KIND(HYBRID_LOAD)};
+#undef HYBRID_LOAD
 
 }  // namespace
 

@@ -37,6 +37,10 @@ constexpr int kSuper = 8;   // groups under one header
 
 enum Kind : int32_t { kQ4_1, kQ8_0, kQ5_0, kQ4_K, kQ6_K, kQ4_0, kQ5_1, kQ5_K, kIQ4_NL, kIQ4_XS, kQ3_K, kQ2_K, kF16, kBF16, kF32, kKinds };
 
+// X(kind) for every kind, in the order above.
+#define HYBRID_FOR_EVERY_KIND(X) \
+    X(kQ4_1) X(kQ8_0) X(kQ5_0) X(kQ4_K) X(kQ6_K) X(kQ4_0) X(kQ5_1) X(kQ5_K) X(kIQ4_NL) X(kIQ4_XS) X(kQ3_K) X(kQ2_K) X(kF16) X(kBF16) X(kF32)
+
 enum Plane : int { kNibbles = 256, kTwos = 128, kOnes = 64, kBytes = 512, kHalves = 1024, kFloats = 2048 };  // bytes; a sum for several
 
 struct Layout {

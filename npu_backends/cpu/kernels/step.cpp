@@ -57,9 +57,9 @@ class Step {
     // out[r * stride + 0 .. count) = row first + r of the inputs times `count` outputs of the matrix, from `column` on
     void gemm_panels(const HybridMatrix& matrix, int column, int count, const Activations& inputs, int first, int rows, float* out,
                      int stride) const {
-        const int64_t panel_bytes = static_cast<int64_t>(inputs.groups()) * group_bytes(matrix.kind);
+        const int64_t bytes = panel_bytes(matrix.kind, inputs.columns);
         for (int i = 0; i < count; i += kPanel) {
-            k_.gemm[matrix.kind](matrix.panels + (column + i) / kPanel * panel_bytes, inputs, first, rows, out + i, stride);
+            k_.gemm[matrix.kind](matrix.panels + (column + i) / kPanel * bytes, inputs, first, rows, out + i, stride);
         }
     }
 
