@@ -1,6 +1,6 @@
 """The whole system on one machine: a server and an engine, a device beside them, and eight prompts that take every way.
 
-Real parts only. With one model on both sides every draft is accepted by construction, so what drafting shows here is the way, not a gain.
+Real parts only. With one model on both sides every draft is accepted by construction, so what drafting shows then is the way, not a gain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..edge.client import HybridClient
 from ..router.policy import Policy
 from ..shared_protocol.errors import CloudUnreachable, RouteRefused
 from ..shared_protocol.model import Model
-from ..shared_protocol.openai import Span
+from ..shared_protocol.openai import Drafts, Span
 from ..shared_protocol.sampling import SamplingParams
 from .exactness import Prompts, alone, batched, warm
 
@@ -73,11 +73,13 @@ class Row:
     bytes_sent: int  # to the cloud's socket, headers and frames included
     origins: tuple[tuple[str, int], ...]  # who wrote, and how many tokens
     private: bool
+    drafts: Drafts | None = None
     why: str = ""  # of a refusal
 
     def to_json(self) -> dict[str, object]:
         fields = {name: getattr(self, name) for name in ("prompt", "route", "reason", "rule", "text", "tokens", "seconds", "bytes_sent")}
-        return {**fields, "origins": [{"origin": origin, "tokens": tokens} for origin, tokens in self.origins]}
+        origins = [{"origin": origin, "tokens": tokens} for origin, tokens in self.origins]
+        return {**fields, "origins": origins, "drafts": None if self.drafts is None else _acceptance(self.drafts)}
 
 
 def demo_policy(model: Model) -> Policy:
@@ -110,7 +112,7 @@ def _ask(client: HybridClient, prompt: Prompt) -> Row:
     except (RouteRefused, CloudUnreachable) as refusal:
         rule = refusal.rule if isinstance(refusal, RouteRefused) else None
         spent, sent = round(time.perf_counter() - began, 3), client.bytes_sent - sent
-        return Row(prompt.what, prompt.text, "refuse", refusal.code, rule, None, 0, spent, sent, (), prompt.private, refusal.message)
+        return Row(prompt.what, prompt.text, "refuse", refusal.code, rule, None, 0, spent, sent, (), prompt.private, why=refusal.message)
     info = answer.hybrid
     assert info is not None and info.route is not None and info.reason is not None
     return Row(
@@ -125,7 +127,14 @@ def _ask(client: HybridClient, prompt: Prompt) -> Row:
         bytes_sent=client.bytes_sent - sent,
         origins=_by_origin(info.spans),
         private=prompt.private,
+        drafts=info.drafts,
     )
+
+
+def _acceptance(drafts: Drafts) -> dict[str, object]:
+    rate = drafts.accepted / drafts.proposed if drafts.proposed else None
+    fields = {"rounds": drafts.rounds, "proposed": drafts.proposed, "accepted": drafts.accepted}
+    return {**fields, "acceptance": None if rate is None else round(rate, 3)}
 
 
 def _by_origin(spans: Sequence[Span]) -> tuple[tuple[str, int], ...]:

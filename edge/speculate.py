@@ -32,7 +32,7 @@ from ..shared_protocol.frames import (
     Stale,
     Verdict,
 )
-from ..shared_protocol.openai import FinishReason, Origin, Span
+from ..shared_protocol.openai import Drafts, FinishReason, Origin, Span
 from ..shared_protocol.tokenizer import Tokenizer
 from ..shared_protocol.verify import prefix_hash
 from ..shared_protocol.wire import pack_ids, unpack_ids
@@ -56,6 +56,7 @@ class Speculation:
         self.drafter = drafter
         self.origins: list[Origin] = []  # of each output token
         self.text = VisibleText(tokenizer)
+        self.drafts = Drafts(rounds=0, proposed=0, accepted=0)
         self._tokenizer = tokenizer
         self._open = opening
         self._session = b""
@@ -146,6 +147,8 @@ class Speculation:
             raise ProtocolError(f"the cloud answered Draft with {type(answer).__name__}")
         if answer.token is not None and answer.token >= self._tokenizer.vocab_size:
             raise ProtocolError(f"the cloud's token {answer.token} is outside the vocabulary", code="token_id", round=answer.round)
+        sofar = self.drafts
+        self.drafts = Drafts(sofar.rounds + 1, sofar.proposed + len(ids), sofar.accepted + answer.n_accepted)
         committed = drafter.settle(answer.n_accepted, answer.token)
         if committed != answer.committed_len:
             raise ProtocolError(f"the cloud has committed {answer.committed_len} tokens, the device {committed}", round=answer.round)

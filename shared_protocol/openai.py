@@ -34,6 +34,14 @@ class Span(msgspec.Struct, frozen=True):
     tokens: int
 
 
+class Drafts(msgspec.Struct, frozen=True):
+    """What the device drafted for one answer: tokens sent to be verified, and how many of them the cloud kept."""
+
+    rounds: int
+    proposed: int
+    accepted: int
+
+
 class HybridInfo(msgspec.Struct, omit_defaults=True):
     """Where and why an answer was computed."""
 
@@ -43,6 +51,7 @@ class HybridInfo(msgspec.Struct, omit_defaults=True):
     rule: str | None = None
     spans: list[Span] = []
     bytes_sent: int | None = None
+    drafts: Drafts | None = None  # when the device drafted
 
 
 class TopLogprob(msgspec.Struct):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,14 +15,19 @@ from ...shared_protocol.pull import pull
 from ...shared_protocol.store import Store
 from .output import Progress, json_option, print_json
 
+if TYPE_CHECKING:
+    from ..demo import Row
+
 WIDTHS = (20, 11, 17, 22, 6, 7, 10)
 HEAD = ("prompt", "route", "reason", "written by", "tokens", "seconds", "bytes sent")
 
 
 @click.command()
 @click.option("--model", default="smollm2-135m", show_default=True, help="The model of both sides: a name in the store, or a path.")
+@click.option("--edge", help="Another model for the device; one with the cloud's vocabulary can draft.")
+@click.option("--cloud", help="Another model for the cloud.")
 @json_option
-def demo(model: str, as_json: bool) -> None:
+def demo(model: str, edge: str | None, cloud: str | None, as_json: bool) -> None:
     """Show the whole system on this machine, with a real small model.
 
     Starts a server on a free loopback port and a device beside it, sends eight prompts that take every way through the router,
@@ -29,22 +35,23 @@ def demo(model: str, as_json: bool) -> None:
     """
     from ..demo import checks, rows
 
-    loaded = _load(model)
+    of_cloud = _load(cloud or model)
+    on_device = of_cloud if (edge or model) == (cloud or model) else _load(edge or model)
     if not as_json:
-        _say_what_runs(loaded)
+        _say_what_runs(on_device, of_cloud)
         click.echo(_line(HEAD))
     shown = []
-    for row in rows(loaded, loaded):
+    for row in rows(on_device, of_cloud):
         shown.append(row)
         if not as_json:
             writers = " + ".join(f"{tokens} {origin}" for origin, tokens in row.origins) or "nobody"
             click.echo(_line((row.what, row.route, row.reason, writers, row.tokens, f"{row.seconds:.2f}", f"{row.bytes_sent:,}")))
             click.secho(f"  > {_clip(row.prompt)}\n  < {_clip(row.text if row.text is not None else row.why)}", dim=True)
-    found = checks(loaded, shown)
+    found = checks(of_cloud, shown)
     if as_json:
         print_json({"rows": [row.to_json() for row in shown], "checks": found})
     else:
-        click.echo("\nOne model is on both sides here, so every draft is accepted by construction: the way is shown, not a gain.\n")
+        click.echo(f"\n{_drafting(shown, one_model=on_device is of_cloud)}\n")
         for name, value in found.items():
             click.echo(f"{'ok  ' if _holds(value) else 'FAIL'} {name.replace('_', ' ')}: {value}")
     if not all(_holds(value) for value in found.values()):
@@ -61,11 +68,20 @@ def _load(name: str) -> Model:
     return load_model(name)
 
 
-def _say_what_runs(model: Model) -> None:
+def _drafting(shown: list[Row], *, one_model: bool) -> str:
+    if one_model:
+        return "One model is on both sides here, so every draft is accepted by construction: the way is shown, not a gain."
+    drafted = [row.drafts for row in shown if row.drafts is not None]
+    accepted, proposed = sum(drafts.accepted for drafts in drafted), sum(drafts.proposed for drafts in drafted)
+    return f"Of {proposed} drafted tokens the cloud kept {accepted}." if proposed else "Nothing was drafted."
+
+
+def _say_what_runs(device: Model, cloud: Model) -> None:
     native, kernel_id = describe(), serving_kernel_id()
     slower = f"the NumPy reference {kernel_id}, which is slower: {native.reason or 'HYBRID_BACKEND says so'}"
     kernels = f"native kernels {kernel_id}" if kernel_id == native.kernel_id else slower
-    click.echo(f"{model.card.name}, {model.card.quantisation}, {model.card.num_parameters / 1e6:.0f} M parameters, on {kernels}\n")
+    told = [f"{m.card.name}, {m.card.quantisation}, {m.card.num_parameters / 1e6:.0f} M parameters" for m in (device, cloud)]
+    click.echo(f"{told[0] if device is cloud else ' on the device, '.join(told) + ' in the cloud'}, on {kernels}\n")
 
 
 def _line(cells: tuple[object, ...]) -> str:

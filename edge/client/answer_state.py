@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ...router.decision import Decision
 from ...router.request import RouteRequest
-from ...shared_protocol.openai import HybridInfo, Span
+from ...shared_protocol.openai import Drafts, HybridInfo, Span
 from ..piece import Piece, merged
 from ..transport.lane import Traffic
 from .services import Services
@@ -23,6 +23,7 @@ class AnswerState:
     decision: Decision | None = None
     kept: list[Piece] | None = None  # the device's whole answer, when a cascade has computed it
     cloud_used: int = 0  # tokens to bill: prompt and output that the cloud has computed
+    drafts: Drafts | None = None
     traffic: Traffic = field(default_factory=Traffic)
     spans: list[Span] = field(default_factory=list)
 
@@ -36,4 +37,5 @@ class AnswerState:
             rule=self.decision.rule,
             spans=merged(self.spans),
             bytes_sent=self.traffic.bytes_sent,
+            drafts=self.drafts,
         )

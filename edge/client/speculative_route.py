@@ -61,6 +61,7 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
                     async for piece in pieces:
                         answer.answered_by = device.name
                         answer.cloud_used = len(drafter.committed)
+                        answer.drafts = speculation.drafts
                         yield piece
         except (FingerprintMismatch, NotFound) as error:  # another vocabulary or model, or no such endpoint: the cloud alone, then
             services.can_speculate = isinstance(error, ModelNotFound)  # that one is this request's own
@@ -77,6 +78,7 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
             if lost.status != 429:
                 services.monitor.lost()
             answer.cloud_used = len(drafter.committed)
+            answer.drafts = speculation.drafts
             if services.on_link_loss == "fail":
                 raise lost
             async for piece in _finish_alone(answer, session, speculation, lost):

@@ -33,7 +33,7 @@ def test_eight_prompts_take_every_way_in_this_order(shown: Any) -> None:
 
 def test_a_row_says_who_wrote_its_tokens_and_what_left_the_device(shown: Any) -> None:
     for row in shown["rows"]:
-        assert set(row) == {"prompt", "route", "reason", "rule", "text", "tokens", "seconds", "bytes_sent", "origins"}
+        assert set(row) == {"prompt", "route", "reason", "rule", "text", "tokens", "seconds", "bytes_sent", "origins", "drafts"}
         assert sum(origin["tokens"] for origin in row["origins"]) == row["tokens"]
         assert (row["bytes_sent"] > 0) == (row["route"] in ("cloud", "cascade", "speculative"))
         if row["route"] == "refuse":
@@ -43,6 +43,10 @@ def test_a_row_says_who_wrote_its_tokens_and_what_left_the_device(shown: Any) ->
     drafted = {origin["origin"]: origin["tokens"] for origin in shown["rows"][3]["origins"]}
     assert set(drafted) == {"drafted", "cloud"}
     assert drafted["drafted"] >= 3 * drafted["cloud"], "four drafts a round, all of them right"
+    assert [row["drafts"] is not None for row in shown["rows"]] == [row["route"] == "speculative" for row in shown["rows"]]
+    drafts = shown["rows"][3]["drafts"]
+    assert drafts["accepted"] == drafts["proposed"] == drafted["drafted"] and drafts["acceptance"] == 1.0
+    assert drafts["rounds"] == drafted["cloud"]
 
 
 def test_all_ways_of_computing_a_text_agree(shown: Any) -> None:
