@@ -1,0 +1,49 @@
+"""JSON objects from untrusted files: no key twice, a limit on the bytes, and errors that name the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .errors import ModelFileError, ModelNotFound
+
+MAX_BYTES = 8 << 20
+
+
+def read_object(path: Path, limit: int = MAX_BYTES) -> dict[str, Any]:
+    """The object in a small file. Raises ModelNotFound, or ModelFileError naming the file, and the key where there is one."""
+    try:
+        if path.exists() and not path.is_file():
+            raise ModelFileError(f"{path} is no file")
+        with path.open("rb") as file:
+            raw = file.read(limit + 1)
+    except FileNotFoundError:
+        raise ModelNotFound(f"no file {path}") from None
+    except OSError as error:
+        raise ModelFileError(f"cannot read {path}: {error.strerror}") from None
+    if len(raw) > limit:
+        raise ModelFileError(f"{path.name}: more than {limit:,} bytes")
+    return parse_object(raw, path.name)
+
+
+def parse_object(raw: bytes, what: str) -> dict[str, Any]:
+    """The object that `raw` holds. Raises ModelFileError, naming a key that occurs twice: readers would differ on which one counts."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise ModelFileError(f"{what}: the key {name!r:.80} occurs twice")
+            found[name] = value
+        return found
+
+    try:
+        value = json.loads(raw.decode("utf-8"), object_pairs_hook=unique)
+    except UnicodeDecodeError:
+        raise ModelFileError(f"{what} is not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{what} is no JSON: {error!s:.80}") from None
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{what} must be a JSON object, found {type(value).__name__}")
+    return value
