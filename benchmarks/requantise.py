@@ -11,9 +11,9 @@ import struct
 from pathlib import Path
 
 import numpy as np
+from hybrid.edge.llama_cpp.library import load_library
 from hybrid.quant.formats import dequantize
 from hybrid.shared_protocol.gguf import GGML_TYPES, TYPE_IDS, GgufFile, Tensor, read_gguf
-from peer_llama_cpp import library_path
 
 TARGET = "Q4_0"
 
@@ -51,7 +51,7 @@ def _keys(gguf: GgufFile, whole: bytes) -> bytes:
 
 
 def _quantiser():  # type: ignore[no-untyped-def]
-    chunk = ctypes.CDLL(str(library_path())).ggml_quantize_chunk
+    chunk = load_library().functions.ggml_quantize_chunk
     chunk.restype = ctypes.c_size_t
     chunk.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p]
 
