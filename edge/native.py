@@ -46,6 +46,7 @@ class NativeRuntime(EdgeRuntime):
         if not 1 <= self.context <= model.card.context_length:
             raise InvalidRequest(f"context must be between 1 and the model's {model.card.context_length} tokens, found {context}")
         blocks = -(-self.context // BLOCK_SIZE)
+        model = model.for_context(self.context)
         self._executor = open_executor(model, num_blocks=1 + blocks, block_size=BLOCK_SIZE, threads=threads, backend=backend)
         self.kernel_id = self._executor.kernel_id
         self._table = np.arange(1, 1 + blocks, dtype=np.int32)[None, :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +10,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .architecture import Architecture, architecture_of
+from .architecture import Architecture
 from .errors import ModelFileError, TemplateError
 from .gguf import GgufFile, Tensor, read_gguf
+from .gguf_architecture import architecture_of
+from .gguf_rotary import FACTOR_TENSORS
 from .model_card import ModelCard, card_of
 from .store import Store
 from .template.render import Rendered, render
+from .tensor_shapes import network_tensors
 from .tokenizer import Tokenizer, tokenizer_of
 
 
@@ -28,6 +32,10 @@ class Model:
     tokenizer: Tokenizer
     template: str | None  # Jinja2, as the file brings it
     path: Path
+
+    def for_context(self, tokens: int) -> Model:
+        """The same model where no sequence grows beyond `tokens` (see Architecture.for_context); the weights are shared."""
+        return dataclasses.replace(self, architecture=self.architecture.for_context(tokens))
 
     def render(
         self,
@@ -89,12 +97,14 @@ def load_model(name_or_path: str | Path, store: Store | None = None) -> Model:
 def model_of(gguf: GgufFile, *, name: str, file_hash: str, licence: str | None = None) -> Model:
     """Check and assemble what a GGUF file holds. `licence` overrides the one that the file states."""
     architecture = architecture_of(gguf)
+    weights = {name: tensor for name, tensor in gguf.tensors.items() if name not in FACTOR_TENSORS}
+    tensors = network_tensors(gguf.path.name, weights, architecture)
     tokenizer = tokenizer_of(gguf)
-    if tokenizer.vocab_size != architecture.vocab_size:
+    if tokenizer.vocab_size > architecture.vocab_size:  # fewer tokens than rows is padding: engines and sessions mask it
         rows, tokens = architecture.vocab_size, tokenizer.vocab_size
         raise ModelFileError(f"{gguf.path.name}: 'token_embd.weight' has {rows} rows, 'tokenizer.ggml.tokens' {tokens} entries")
     template = gguf.metadata.get("tokenizer.chat_template")
     if template is not None and not isinstance(template, str):
         raise ModelFileError(f"{gguf.path.name}: the key 'tokenizer.chat_template' must be a string")
     card = card_of(gguf, architecture, tokenizer.fingerprint, name=name, file_hash=file_hash, licence=licence)
-    return Model(card, architecture, gguf.tensors, tokenizer, template, gguf.path)
+    return Model(card, architecture, tensors, tokenizer, template, gguf.path)

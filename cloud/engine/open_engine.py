@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from hashlib import sha256
 from typing import TypedDict, Unpack
 
 from ...npu_backends.cpu.select import Backend, open_executor
@@ -52,10 +54,11 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     for name, number in {"kv_blocks": blocks, **limits}.items():
         if number < 1:
             raise ConfigError(f"{name} must be at least 1, found {number}", param=name)
+    model = model.for_context(limit)
     executor = open_executor(
         model, num_blocks=blocks + 1, block_size=block_size, threads=options.get("threads"), backend=options.get("backend", "auto")
     )
-    scope = Scope(model.card.file_hash, KV_TYPE, block_size, executor.kernel_id, repr((arch.rotary, arch.local_rotary)))
+    scope = Scope(model.card.file_hash, KV_TYPE, block_size, executor.kernel_id, _network_hash(model.architecture))
     return Engine(
         executor,
         eos_ids=model.tokenizer.eos_ids,
@@ -64,6 +67,11 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
         vocab_size=model.tokenizer.vocab_size,
         **limits,
     )
+
+
+def _network_hash(architecture: Architecture) -> str:
+    """Changes with whatever changes K, V or attention; the context's length alone does not."""
+    return sha256(repr(dataclasses.replace(architecture, context_length=0)).encode()).hexdigest()
 
 
 def default_blocks(architecture: Architecture, context: int, block_size: int) -> int:

@@ -38,12 +38,12 @@ class CpuExecutor(StepExecutor):
         self._lock = threading.Lock()  # a close waits for the step that runs
         self._process = os.getpid()
         self._native = load()
-        self._arch = arch = model.architecture
+        self._arch = arch = model.architecture.for_context(num_blocks * block_size)
         _check_sizes(arch, block_size)
         self.kernel_id = self._native.kernel_id
         self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
         self.threads = threads or usable_cpus()
-        self._max_positions = min(arch.context_length, num_blocks * block_size)
+        self._max_positions = arch.context_length
         self._weights = weights = Weights(model, self.threads)
         spec = model_spec(
             arch, weights, num_blocks=num_blocks, block_size=block_size, max_positions=self._max_positions, threads=self.threads

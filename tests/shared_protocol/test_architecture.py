@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hybrid.quant.formats import FORMATS
-from hybrid.shared_protocol.architecture import WEIGHT_TYPES, Architecture, Rotary, architecture_of
+from hybrid.shared_protocol.architecture import Architecture, Rotary
 from hybrid.shared_protocol.errors import ModelFileError
 from hybrid.shared_protocol.gguf import read_gguf
+from hybrid.shared_protocol.gguf_architecture import architecture_of
 from hybrid.shared_protocol.model import Model, load_model
+from hybrid.shared_protocol.tensor_shapes import WEIGHT_TYPES
 from hybrid.tests.support.gguf_writer import TensorSpec, tiny_metadata, tiny_tensors, write_gguf, write_tiny_llama
 
 
@@ -57,7 +59,8 @@ def test_an_output_matrix_of_its_own_is_seen(tmp_path: Path) -> None:
         ({"llama__attention__key_length": 15}, "15"),
         ({"llama__attention__value_length": 32}, "value_length"),
         ({"llama__rope__dimension_count": 8}, "rope.dimension_count"),
-        ({"llama__rope__scaling__type": "linear"}, "rope.scaling.type"),
+        ({"llama__rope__scaling__type": "linear"}, "rope.scaling.factor.*missing"),
+        ({"llama__rope__scaling__type": "abf"}, "rope.scaling.type.*'abf'"),
         ({"llama__rope__freq_base": float("nan")}, "freq_base"),
         ({"llama__attention__layer_norm_rms_epsilon": None}, "epsilon"),
         ({"llama__attention__layer_norm_rms_epsilon": -1.0}, "epsilon"),
@@ -100,8 +103,8 @@ def test_missing_strange_or_unsupported_tensors_are_refused_by_name(tmp_path: Pa
 
 
 def test_a_vocabulary_that_does_not_fit_the_embedding_is_refused(tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "m.gguf", tiny_metadata(300, llama__vocab_size=None), tiny_tensors())
-    with pytest.raises(ModelFileError, match=r"320 rows.*300 entries"):
+    path = write_gguf(tmp_path / "m.gguf", tiny_metadata(320, llama__vocab_size=None), tiny_tensors(vocab_size=300))
+    with pytest.raises(ModelFileError, match=r"300 rows.*320 entries"):
         load_model(path)
 
 
