@@ -1,0 +1,67 @@
+"""Every family in the NumPy reference, on tiny random models, against llama.cpp on the same file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hybrid.npu_backends.cpu.reference import ReferenceExecutor
+from hybrid.shared_protocol.model import Model, load_model
+from hybrid.tests.support.llama_cpp import library_path
+from hybrid.tests.support.llama_cpp_logits import llama_cpp_logits
+from hybrid.tests.support.steps import batch_of, run
+from hybrid.tests.support.tiny_families import CONTEXT, ORIGINAL_CONTEXT, TINY, VOCAB, WINDOW, write_tiny
+
+IDS = [(i * 7919 + 11) % VOCAB for i in range(70)]
+TABLE = [3, 1, 4, 5, 2]
+# llama.cpp ignores the window of these two architectures: it is an oracle for positions that see everything
+NO_WINDOW_THERE = ("mistral", "phi3-window")
+# llama.cpp looks GELU up in a table of f16
+TOLERANCES = {"gemma2": 3e-3, "gemma3": 3e-3}
+
+
+@pytest.fixture(scope="module", params=TINY)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def path(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("families") / f"{name}.gguf", name)
+
+
+@pytest.fixture(scope="module")
+def model(path: Path) -> Model:
+    return load_model(path)
+
+
+def deviation(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference, relative to the spread of the logits."""
+    return float(np.abs(found - expected).max() / expected.std())
+
+
+@pytest.mark.parametrize("context", [ORIGINAL_CONTEXT, CONTEXT])
+def test_logits_are_those_of_llama_cpp_on_the_same_file(name: str, path: Path, model: Model, context: int) -> None:
+    library = library_path()
+    if library is None:
+        pytest.skip("xllamacpp, which brings llama.cpp, is not installed")
+    theirs = llama_cpp_logits(library, path, IDS, context=context)
+    ours = run(ReferenceExecutor(model.for_context(context), num_blocks=33, kv_type="f32"), IDS, TABLE)
+    seen = WINDOW if name in NO_WINDOW_THERE else len(IDS)
+    assert deviation(ours[:seen], theirs[:seen]) < TOLERANCES.get(model.architecture.family, 1e-4)
+
+
+def test_the_half_precision_cache_costs_less_than_a_hundredth_of_the_spread(model: Model) -> None:
+    exact = run(ReferenceExecutor(model, num_blocks=8, kv_type="f32"), IDS, TABLE)
+    assert deviation(run(ReferenceExecutor(model, num_blocks=8), IDS, TABLE), exact) < 1e-2
+
+
+def test_chunks_and_neighbours_change_no_bit(model: Model) -> None:
+    executor = ReferenceExecutor(model, num_blocks=32)
+    whole = run(executor, IDS, TABLE)
+    for chunk in (1, 7, WINDOW + 1):
+        np.testing.assert_array_equal(run(executor, IDS, [6, 7, 8, 9, 10], chunk), whole)
+    run(executor, IDS[:40], [6, 7, 8, 9, 10])
+    others = [(IDS[5:20], 0, [11]), (IDS[40:], 40, [6, 7, 8, 9, 10]), (IDS[3:50], 0, [12, 13, 14])]
+    np.testing.assert_array_equal(executor.step(batch_of(others))[15:45], whole[40:])
