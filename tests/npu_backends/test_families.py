@@ -1,4 +1,4 @@
-"""Every family in the NumPy reference, on tiny random models, against llama.cpp on the same file."""
+"""Every family in the NumPy reference, on tiny random models, against transformers and against llama.cpp on the same file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hybrid.npu_backends.cpu.reference import ReferenceExecutor
 from hybrid.shared_protocol.model import Model, load_model
+from hybrid.tests.support.family_goldens import GOLDENS, IDS, POSITIONS
 from hybrid.tests.support.llama_cpp import library_path
 from hybrid.tests.support.llama_cpp_logits import llama_cpp_logits
 from hybrid.tests.support.steps import batch_of, run
-from hybrid.tests.support.tiny_families import CONTEXT, ORIGINAL_CONTEXT, TINY, VOCAB, WINDOW, write_tiny
+from hybrid.tests.support.tiny_families import CONTEXT, ORIGINAL_CONTEXT, TINY, WINDOW, write_tiny
 
-IDS = [(i * 7919 + 11) % VOCAB for i in range(70)]
 TABLE = [3, 1, 4, 5, 2]
 # llama.cpp ignores the window of these two architectures: it is an oracle for positions that see everything
 NO_WINDOW_THERE = ("mistral", "phi3-window")
@@ -39,6 +39,14 @@ def model(path: Path) -> Model:
 def deviation(found: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference, relative to the spread of the logits."""
     return float(np.abs(found - expected).max() / expected.std())
+
+
+def test_logits_are_those_of_transformers(name: str, model: Model) -> None:
+    goldens = np.load(GOLDENS)
+    cases = {name: ORIGINAL_CONTEXT, f"{name}-long": CONTEXT}
+    for golden in cases.keys() & set(goldens):
+        executor = ReferenceExecutor(model.for_context(cases[golden]), num_blocks=33, kv_type="f32")
+        assert deviation(run(executor, IDS, TABLE)[POSITIONS], goldens[golden]) < 1e-4, golden
 
 
 @pytest.mark.parametrize("context", [ORIGINAL_CONTEXT, CONTEXT])

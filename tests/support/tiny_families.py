@@ -26,10 +26,12 @@ Values = dict[str, np.ndarray]  # GGUF's name of a tensor, unfused -> float32
 
 @dataclass(frozen=True)
 class TinyFamily:
-    """`keys` are metadata with the family's prefix left out."""
+    """What sets one model apart; `keys` are metadata with the family's prefix left out."""
 
     family: str
     layers: int = 2
+    heads: int = HEADS
+    kv_heads: int = KV_HEADS
     head_dim: int = HIDDEN // HEADS
     keys: Mapping[str, object] = field(default_factory=dict)
     qkv_bias: bool = False
@@ -78,10 +80,13 @@ TINY: Mapping[str, TinyFamily] = {
     "phi3-window": TinyFamily("phi3", untied=True, fused=True, keys={"attention.sliding_window": WINDOW}),
     "phi3-longrope": TinyFamily(
         "phi3",
+        heads=2,
+        kv_heads=1,
+        head_dim=32,
         fused=True,
         factors=("rope_factors_long", "rope_factors_short"),
-        rotary_dims=12,
-        keys={**_LONGROPE, "rope.dimension_count": 12},
+        rotary_dims=16,
+        keys={**_LONGROPE, "rope.dimension_count": 16},
     ),
 }
 
@@ -97,6 +102,7 @@ def tiny_family_metadata(name: str, **changes: object) -> dict[str, object]:
     metadata = tiny_metadata(VOCAB, tiny.layers)
     metadata = {key.replace("llama.", f"{tiny.family}.", 1): item for key, item in metadata.items()}
     metadata["general.architecture"] = tiny.family
+    metadata |= {f"{tiny.family}.attention.head_count": tiny.heads, f"{tiny.family}.attention.head_count_kv": tiny.kv_heads}
     metadata |= {f"{tiny.family}.{key}": item for key, item in tiny.keys.items()}
     for key, item in changes.items():
         dotted = key.replace("__", ".")
@@ -123,7 +129,7 @@ def tiny_values(name: str, seed: int = 0) -> Values:
     """Every weight as float32, in GGUF's conventions (llama's q and k permuted, Gemma's norms around one) and unfused."""
     tiny = TINY[name]
     rng = np.random.RandomState(seed)
-    query, key = HEADS * tiny.head_dim, KV_HEADS * tiny.head_dim
+    query, key = tiny.heads * tiny.head_dim, tiny.kv_heads * tiny.head_dim
     values: Values = {}
 
     def matrix(tensor: str, rows: int, columns: int, spread: float) -> None:
