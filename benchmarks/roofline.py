@@ -49,10 +49,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         probe = build(Path(scratch))
         results = [
-            measure(
-                model, Work(1, options.context), options.rounds, "bytes read", lambda: bandwidth(probe), moved_bytes(model, options.context)
-            ),
-            measure(model, Work(32, options.context), options.rounds, "u4 x s8", lambda: dot_rate(probe, isa), 32 * multiply_adds(model)),
+            measure(model, Work(1, options.context), options.rounds, lambda: bandwidth(probe), moved_bytes(model, options.context)),
+            measure(model, Work(32, options.context), options.rounds, lambda: dot_rate(probe, isa), 32 * multiply_adds(model)),
         ]
     record = {"results": results, **machine(1, load_before), "isa": isa, "context": options.context, "rounds": options.rounds}
     print(json.dumps(record) if options.json else "\n".join(" ".join(f"{key}={value}" for key, value in row.items()) for row in results))
