@@ -9,30 +9,7 @@ from pathlib import Path
 import pytest
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.llama_cpp import LlamaTokenizer, library_path
-
-SPECIAL_PARTS = ["<|im_end|>", "<|im_start|>", "<|im", "_end|>", "<|", "|>", "<repo_name>", "<file_sep>", " ", "a", "\n", "<", ">"]
-AWKWARD = ["don't", "WE'LL", " it's", "x²", "½", "①", "١٢٣", "२", "def f(x):\n\treturn x\r\n", "\x04", ".\x06.", "\u0085", "\u200b", "  "]
-SPACES = list(" \t\r\n\u00a0\u3000\u2003 aZ9.,'-_é")
-
-
-def random_text(rng: random.Random) -> str:
-    def characters(low: int, high: int) -> str:
-        codes = (rng.randrange(low, high) for _ in range(rng.randrange(1, 40)))
-        return "".join(chr(code) for code in codes if not 0xD800 <= code < 0xE000)
-
-    def parts(of: list[str]) -> str:
-        return "".join(rng.choice(of) for _ in range(rng.randrange(1, 40)))
-
-    kinds = [
-        lambda: characters(1, 0x110000),
-        lambda: characters(1, 0x3000),
-        lambda: characters(0x1F300, 0x1FA00),
-        lambda: parts(SPECIAL_PARTS),
-        lambda: parts(AWKWARD),
-        lambda: parts(SPACES),
-        lambda: str(rng.randrange(10 ** rng.randrange(1, 30))),
-    ]
-    return rng.choice(kinds)()
+from hybrid.tests.support.texts import random_text
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,89 @@
+"""Byte-level BPE: every byte has a symbol, and merges join symbols inside the words that a pre-tokenizer cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tokenizers
+from tokenizers import models
+
+from ..errors import ModelFileError
+from .pre_tokenizers import IGNORE_MERGES, pre_tokenizer
+from .vocabulary import NORMAL, Vocabulary
+
+# Bytes of assigned characters, controls aside. A vocabulary must be able to write them; any other byte that it lacks vanishes
+# from the text, as in llama.cpp (SmolLM2 lacks 0x04, 0x06, 0x13, 0x14, 0x16, 0x1D, and the first bytes of U+40000 to U+BFFFF).
+ESSENTIAL_BYTES = (0x09, 0x0A, *range(0x20, 0x7F), *range(0x80, 0xC0), *range(0xC2, 0xF1))
+
+
+def byte_symbols() -> list[str]:
+    """The printable character by which byte-level BPE writes each byte: printable Latin-1 as itself, the others from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(b) if b in printable else chr(next(others)) for b in range(256)]
+
+
+_SYMBOLS = frozenset(byte_symbols())
+_BYTE_OF = {ord(symbol): byte for byte, symbol in enumerate(byte_symbols())}
+
+
+def symbol_bytes(token: str) -> bytes:
+    """The bytes that a token's symbols stand for; its own text when it is not written in byte symbols."""
+    try:
+        return bytes(_BYTE_OF[ord(symbol)] for symbol in token)
+    except KeyError:
+        return token.encode()
+
+
+class ByteLevelBpe:
+    """The library's BPE over byte symbols; `longest`, `encode`, `token_bytes` and `countable` as `tokenizer.Encoder` has them."""
+
+    def __init__(self, vocabulary: Vocabulary, merges: Sequence[str], pre: str, guarded: frozenset[int]) -> None:
+        """`guarded` ids are no plain text: no merge may make them. Raises ModelFileError naming the key at fault."""
+        splitter = pre_tokenizer(pre)
+        ids, symbols = vocabulary.ids, byte_symbols()
+        lacking = {byte: symbol for byte, symbol in enumerate(symbols) if symbol not in ids}
+        for byte in ESSENTIAL_BYTES:
+            if byte in lacking:
+                raise ModelFileError(f"'tokenizer.ggml.tokens' has no token for the byte 0x{byte:02X}: some text could not be written")
+        # The library drops an unknown symbol before it merges, so that its neighbours would meet; llama.cpp drops it after.
+        # So the lacking bytes get ids past the vocabulary, and `encode` drops those.
+        self._size = len(vocabulary)
+        mergeable = ids | {symbol: self._size + byte for byte, symbol in lacking.items()}
+        for number in guarded:
+            mergeable.pop(vocabulary.tokens[number], None)
+        self._lacking = bytes(lacking)
+        self._bpe = tokenizers.Tokenizer(_merging_model(mergeable, merges, ids, ignore_merges=pre in IGNORE_MERGES))
+        self._bpe.pre_tokenizer = splitter
+        self._tokens, self._kinds = vocabulary.tokens, vocabulary.kinds
+        self.longest = max(1, *map(len, vocabulary.tokens))  # merged tokens have one symbol per byte
+
+    def encode(self, text: str, *, starts: bool) -> list[int]:
+        ids: list[int] = self._bpe.encode_batch_fast([text], add_special_tokens=False)[0].ids  # `encode` would keep the GIL
+        return [number for number in ids if number < self._size] if self._lacking else ids
+
+    def token_bytes(self, token_id: int) -> bytes:
+        token = self._tokens[token_id]
+        return symbol_bytes(token) if self._kinds[token_id] == NORMAL else token.encode()
+
+    def countable(self, text: bytes) -> int:
+        return len(text.translate(None, self._lacking))
+
+
+def _merging_model(mergeable: dict[str, int], merges: Sequence[str], ids: dict[str, int], *, ignore_merges: bool) -> models.BPE:
+    if not mergeable.keys() >= _SYMBOLS:
+        raise ModelFileError("'tokenizer.ggml.token_type' calls a token of a single byte a control token: plain text could make it")
+    pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
+    try:
+        return models.BPE(mergeable, pairs, ignore_merges=ignore_merges)
+    except Exception as error:  # the library's own exception class has no name to import
+        for rank, merge in enumerate(merges):
+            left, _, right = merge.partition(" ")
+            if left not in ids or right not in ids or left + right not in ids:
+                problem = "joins or makes a token that is not in the vocabulary"
+            elif left + right not in mergeable or left not in mergeable or right not in mergeable:
+                problem = "can make a control token out of plain text"
+            else:
+                continue
+            raise ModelFileError(f"'tokenizer.ggml.merges' number {rank} {problem}") from None
+        raise ModelFileError(f"'tokenizer.ggml.merges' makes no byte-level BPE: {error!s:.80}") from None
