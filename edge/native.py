@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..npu_backends.cpu.select import open_executor
 from ..npu_backends.step import StepBatch
+from ..quant.at_load import Quantise, quantised
 from ..shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest
 from ..shared_protocol.model import Model
 from ..shared_protocol.runtime import EdgeRuntime, MemoryReport
@@ -38,8 +39,10 @@ class NativeRuntime(EdgeRuntime):
         threads: int | None = None,
         backend: Literal["auto", "native", "reference"] = "auto",
         context: int | None = None,
+        quantise: Quantise | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        model = quantised(model, quantise)
         self.card = model.card
         self.can_truncate = True
         self.context = min(DEFAULT_CONTEXT, model.card.context_length) if context is None else context

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..shared_protocol.gguf import Tensor
+from .pages import forget
 from .repack import LAYOUT, packed_bytes, repack
 
 MAGIC = b"HYBRIDPANELS"
@@ -142,9 +143,11 @@ def _made(
     arrays = _views(memory, start, sizes, offsets)
 
     def make(name: str) -> None:
-        repack(matrices[name], arrays[name])
-        for data in (matrices[name].data, arrays[name]):
-            _forget(data)
+        tensor = matrices[name]
+        blocks = Tensor(name, tensor.type_name, tensor.shape, tensor.data)  # asked for once: it may be made at that moment
+        repack(blocks, arrays[name])
+        forget(blocks.data)
+        forget(arrays[name])
 
     with ThreadPoolExecutor(threads) as pool:
         for done in pool.map(make, sorted(matrices, key=lambda name: -sizes[name])):
@@ -160,21 +163,6 @@ def _anonymous(size: int) -> tuple[NDArray[np.uint8], int]:
 
 def _views(memory: NDArray[np.uint8], start: int, sizes: Mapping[str, int], offsets: Mapping[str, int]) -> dict[str, NDArray[np.uint8]]:
     return {name: memory[start + offsets[name] : start + offsets[name] + size] for name, size in sizes.items()}
-
-
-def _forget(data: NDArray[np.uint8]) -> None:
-    """Give back the pages of a mapped file: they would count as this process's memory, and come back from the file when asked for."""
-    whole: object = data
-    while isinstance(whole, np.ndarray) and whole.base is not None:
-        last, whole = whole, whole.base
-    source = whole.obj if isinstance(whole, memoryview) else whole
-    if not isinstance(source, mmap.mmap):  # memory of its own would be lost
-        return
-    at = data.ctypes.data - last.ctypes.data
-    first = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE
-    length = (at + data.nbytes - first) // mmap.PAGESIZE * mmap.PAGESIZE
-    if length > 0:
-        source.madvise(mmap.MADV_DONTNEED, first, length)
 
 
 def _prune(path: Path) -> None:

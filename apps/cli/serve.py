@@ -34,6 +34,11 @@ def _option(name: str, help: str, **more: Any) -> Decorator:
 @_option("--served-model-name", "The model's name for clients, if not MODEL's own.")
 @_option("--threads", "Compute threads; default: one per CPU that this process may use.", type=click.IntRange(min=1))
 @_option("--backend", "What computes.", type=click.Choice(["auto", "native", "reference"]), default="auto")
+@_option(
+    "--quantise",
+    "Round float weights at load; default: int8 for a folder, a GGUF file as it is.",
+    type=click.Choice(["int8", "int4", "int4-symmetric", "none"]),
+)
 @_option("--max-model-len", "Tokens of one request; default: the model's context.", type=click.IntRange(min=1))
 @_option("--kv-mib", "KV cache in MiB; default: four contexts, at most 512 MiB.", type=click.IntRange(min=1))
 @_option("--max-num-seqs", "Requests computed at once.", type=click.IntRange(min=1), default=64)
@@ -102,12 +107,14 @@ async def _serve(name: str, settings: ServerSettings, options: dict[str, Any]) -
     from ...cloud.engine.open_engine import block_bytes, open_engine
     from ...cloud.engine.thread_client import ThreadEngineClient
     from ...cloud.server.running import serve_until_signalled
+    from ...quant.at_load import quantised
     from ...shared_protocol.model import load_model
 
-    model = load_model(name)
+    model = quantised(load_model(name), options["quantise"])
     mib = options["kv_mib"]
     engine = open_engine(
         model,
+        quantise="none",  # it is done
         backend=options["backend"],
         threads=options["threads"],
         max_model_len=options["max_model_len"],
@@ -153,10 +160,11 @@ def _facts(server: RunningServer, model: Model, engine: Engine) -> dict[str, Any
 
 def _block(facts: dict[str, Any], model: Model, settings: ServerSettings) -> str:
     card = model.card
+    weights = f"{card.quantisation} ({card.bits_per_weight:.2f} bits per weight)" if card.bits_per_weight else card.quantisation
     auth = "keys of HYBRID_API_KEYS_FILE" if settings.keys else "off: no keys, this machine only"
     rows = {
         "url": f"{facts['url']}/v1",
-        "model": f"{facts['model']}  {card.architecture}, {card.quantisation}, {card.num_parameters / 1e6:,.0f} M parameters",
+        "model": f"{facts['model']}  {card.architecture}, {weights}, {card.num_parameters / 1e6:,.0f} M parameters",
         "context": f"{facts['max_model_len']:,} tokens",
         "KV cache": f"{facts['kv_tokens']:,} tokens, {facts['kv_bytes'] / 2**20:,.0f} MiB",
         "kernels": facts["kernel_id"],

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from ...quant.at_load import quantised
 from ...shared_protocol.errors import EngineFailed, InvalidRequest
 from ...shared_protocol.model import Model, load_model
 from ...shared_protocol.openai import TokenLogprob
@@ -54,7 +55,9 @@ class LLM:
     """
 
     def __init__(self, model: str | Path | Model, **options: Unpack[EngineOptions]) -> None:
-        self.model = model if isinstance(model, Model) else load_model(model)
+        model = model if isinstance(model, Model) else load_model(model)
+        self.model = quantised(model, options.get("quantise"))
+        options["quantise"] = "none"  # it is done
         self.engine = open_engine(self.model, **options)
         self._names = count()
 

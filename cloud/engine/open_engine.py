@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TypedDict, Unpack
 
 from ...npu_backends.cpu.select import Backend, open_executor
+from ...quant.at_load import Quantise, quantised
 from ...shared_protocol.architecture import Architecture
 from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.model import Model
@@ -23,6 +24,7 @@ class EngineOptions(TypedDict, total=False):
     """What may be said about an engine; None is the same as nothing."""
 
     backend: Backend  # "auto"
+    quantise: Quantise | None  # of float weights; None: int8 for a folder, a GGUF file as it is
     threads: int | None  # None: one per CPU that this process may use
     max_model_len: int | None  # tokens of one request; None: the model's context
     kv_blocks: int | None  # None: four whole contexts, or 512 MiB, whichever is less
@@ -54,7 +56,7 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     for name, number in {"kv_blocks": blocks, **limits}.items():
         if number < 1:
             raise ConfigError(f"{name} must be at least 1, found {number}", param=name)
-    model = model.for_context(limit)
+    model = quantised(model, options.get("quantise")).for_context(limit)
     executor = open_executor(
         model, num_blocks=blocks + 1, block_size=block_size, threads=options.get("threads"), backend=options.get("backend", "auto")
     )
