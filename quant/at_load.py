@@ -50,21 +50,23 @@ class QuantisedTensor(Tensor):
         rows, columns = self.source.shape
         form = FORMATS[self.type_name]
         packed = np.empty((rows, columns // form.block * form.block_bytes), np.uint8)
-        stored = self.source.data.reshape(rows, -1)
+        source = self.source.data
+        stored = source.reshape(rows, -1)
         step = max(1, _AT_ONCE // columns)
         for at in range(0, rows, step):
             part = stored[at : at + step]
             values = dequantize(Tensor(self.name, self.source.type_name, (len(part), columns), part.reshape(-1)))
             packed[at : at + step] = quantize(values, self.type_name).reshape(len(part), -1)
-        forget(self.source.data)
+        forget(source)
         return packed.reshape(-1)
 
 
 def quantised(model: Model, choice: Quantise | None = None) -> Model:
     """The model with its float matrices in the blocks of `choice`; None: int8 for a folder, and a GGUF file as it is.
 
-    Only who opens a model calls this, once: the card of what comes out is the one to tell others. Nothing is computed before a tensor's data is asked for. A matrix whose rows no block divides stays as it is. The card tells the new
-    type and bits per weight, and its hash tells the choice, since another rounding is another model.
+    Only who opens a model calls this, once: the card of what comes out is the one to tell others. It says the new type and bits per
+    weight, and its hash says the choice, since another rounding is another model. Nothing is computed before a tensor's data is asked
+    for. A matrix whose rows no block divides stays as it is.
     Raises ConfigError for a choice that is none, and for weights that are integers already.
     """
     if choice is not None and choice not in get_args(Quantise):
