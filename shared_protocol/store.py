@@ -2,7 +2,7 @@
 
     ROOT/models/NAME/record.json     card, source, and the (size, mtime, inode) that the file had when its hash was taken
     ROOT/models/NAME/FILE.gguf
-    ROOT/partial/NAME-…/             a pull at work; never read by anything else
+    ROOT/partial/NAME+…/             a pull that has not ended yet (partial.py); never read by anything else
     ROOT/locks/NAME                  one pull or removal of a name at a time
     ROOT/hashes.json                 hashes of files outside the store, by (path, size, mtime, inode)
 
@@ -24,6 +24,7 @@ import msgspec
 from .catalogue import load_catalogue
 from .errors import ChecksumMismatch, ConfigError, Conflict, InvalidRequest, ModelFileError, ModelNotFound
 from .model_card import ModelCard, sha256_of
+from .partial import remove_unfinished
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 _CACHE_FROM_BYTES = 16 << 20  # smaller files are hashed as fast as a cache is read
@@ -95,12 +96,16 @@ class Store:
         return self._folder(check_name(name)).exists()
 
     def remove(self, name: str) -> None:
-        """Remove a model, whole or broken. Raises ModelNotFound."""
+        """Remove a model, whole, broken, or pulled in part. Raises ModelNotFound."""
         with self.lock(name):
-            if not self.has(name):
+            unfinished = remove_unfinished(self.root, name)
+            if self.has(name):
+                removed = self.root / "partial" / name
+                removed.parent.mkdir(exist_ok=True)
+                self._folder(name).rename(removed)
+                shutil.rmtree(removed, ignore_errors=True)
+            elif not unfinished:
                 raise self._absent(name, hint=None)
-            with self.scratch(name) as scratch:
-                self._folder(name).rename(scratch / "removed")
 
     def add(self, name: str, file: Path, card: ModelCard, source: str) -> StoredModel:
         """Take a whole, checked file from a scratch folder of this store. The caller holds the lock. Raises Conflict."""
@@ -183,15 +188,14 @@ class Store:
             yield
 
     @contextmanager
-    def scratch(self, name: str) -> Iterator[Path]:
-        """An empty folder beside the models, gone afterwards. The caller holds the lock, so what lies there is from a dead process."""
-        folder = self.root / "partial" / name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+    def lock_at_once(self, name: str) -> Iterator[bool]:
+        """Hold `name` if nobody else does; yields whether it is held."""
         try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            with (self.root / "locks" / check_name(name)).open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield True
+        except (OSError, InvalidRequest):
+            yield False
 
     def _absent(self, name: str, hint: str | None) -> ModelNotFound:
         return ModelNotFound(f"the model {name!r} is not in the store; there: {', '.join(self._names()) or 'none'}", hint=hint)

