@@ -14,7 +14,7 @@ import mmap
 import os
 import shutil
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +35,7 @@ KEPT = 4  # files outside the store
 SPARE = 1 << 30  # bytes that a disk must have left after the file
 
 log = logging.getLogger(__name__)
+Pack = Callable[[Tensor, NDArray[np.uint8]], object]  # writes a matrix's panels
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -53,10 +54,10 @@ class Panels:
     path: Path | None  # of the file that they are mapped from
 
 
-def panels_of(matrices: Mapping[str, Tensor], file_hash: str, path: Path | None, threads: int = 1) -> Panels:
+def panels_of(matrices: Mapping[str, Tensor], file_hash: str, path: Path | None, threads: int = 1, pack: Pack | None = None) -> Panels:
     """The panels of `matrices`, mapped from `path` when it holds them, else made with `threads` and kept there when possible.
 
-    Raises ModelFileError for a weight type without panels.
+    `pack` replaces `repack`, and does the same. Raises ModelFileError for a weight type without panels.
     """
     sizes = {name: packed_bytes(tensor) for name, tensor in matrices.items()}
     offsets, end = {}, 0
@@ -64,17 +65,17 @@ def panels_of(matrices: Mapping[str, Tensor], file_hash: str, path: Path | None,
         offsets[name] = end
         end += -(-size // ALIGNMENT) * ALIGNMENT
     if path is None or end < SMALLEST:
-        return _made(matrices, sizes, offsets, *_anonymous(end), None, threads)
+        return _made(matrices, sizes, offsets, *_anonymous(end), None, threads, pack)
     head, start = _head(file_hash, offsets, end)
     with suppress(OSError):
         if (found := _mapped(path, head, start + end)) is not None:
             os.utime(path)
             return Panels(_views(np.frombuffer(found, np.uint8), start, sizes, offsets), end, path)
     try:
-        return _written(matrices, sizes, offsets, path, head, start, end, threads)
+        return _written(matrices, sizes, offsets, path, head, start, end, threads, pack)
     except OSError as error:
         log.info("the panels are not kept, the next start makes them again: %s", error)
-        return _made(matrices, sizes, offsets, *_anonymous(end), None, threads)
+        return _made(matrices, sizes, offsets, *_anonymous(end), None, threads, pack)
 
 
 def panels_path(model: Path, file_hash: str, root: Path) -> Path:
@@ -109,6 +110,7 @@ def _written(
     start: int,
     end: int,
     threads: int,
+    pack: Pack | None,
 ) -> Panels:
     path.parent.mkdir(parents=True, exist_ok=True)
     if (free := shutil.disk_usage(path.parent).free) < start + end + SPARE:
@@ -122,7 +124,7 @@ def _written(
                 file.truncate(start + end)
             memory = mmap.mmap(file.fileno(), start + end)
             memory[: len(head)] = head
-            panels = _made(matrices, sizes, offsets, np.frombuffer(memory, np.uint8), start, path, threads)
+            panels = _made(matrices, sizes, offsets, np.frombuffer(memory, np.uint8), start, path, threads, pack)
             memory.flush()
         temporary.replace(path)
     finally:
@@ -139,13 +141,14 @@ def _made(
     start: int,
     path: Path | None,
     threads: int,
+    pack: Pack | None,
 ) -> Panels:
     arrays = _views(memory, start, sizes, offsets)
 
     def make(name: str) -> None:
         tensor = matrices[name]
         blocks = Tensor(name, tensor.type_name, tensor.shape, tensor.data)  # asked for once: it may be made at that moment
-        repack(blocks, arrays[name])
+        (pack or repack)(blocks, arrays[name])
         forget(blocks.data)
         forget(arrays[name])
 

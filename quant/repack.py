@@ -89,16 +89,15 @@ def packed_bytes(tensor: Tensor) -> int:
 def panel_format(tensor: Tensor) -> PanelFormat:
     """How this matrix is packed. Raises ModelFileError, naming it, for a type without panels and for rows that do not fill groups."""
     form = PANEL_FORMATS.get(tensor.type_name)
-    hint = "the NumPy reference reads it: HYBRID_BACKEND=reference"
     if form is None:
         raise ModelFileError(
-            f"the tensor {tensor.name!r} has the type {tensor.type_name}; the native kernels read {', '.join(PANEL_FORMATS)}", hint=hint
+            f"the tensor {tensor.name!r} has the type {tensor.type_name}; the native kernels read {', '.join(PANEL_FORMATS)}"
         )
     if len(tensor.shape) != 2 or tensor.shape[1] % form.columns or not tensor.shape[1]:
         raise ModelFileError(
             f"the tensor {tensor.name!r} has the shape {list(tensor.shape)}; the native kernels need rows of a multiple of {form.columns} "
             f"weights for {tensor.type_name}",
-            hint=hint,
+            hint="the NumPy reference reads it: HYBRID_BACKEND=reference",
         )
     return form
 

@@ -44,7 +44,7 @@ class CpuExecutor(StepExecutor):
         self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
         self.threads = threads or usable_cpus()
         self._max_positions = arch.context_length
-        self._weights = weights = Weights(model, self.threads)
+        self._weights = weights = Weights(model, self.threads, self._native)
         spec = model_spec(
             arch, weights, num_blocks=num_blocks, block_size=block_size, max_positions=self._max_positions, threads=self.threads
         )

@@ -156,3 +156,8 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hybrid_step.restype = ctypes.c_int32
     library.hybrid_memory.argtypes, library.hybrid_memory.restype = [ctypes.c_void_p], Memory
     library.hybrid_close.argtypes, library.hybrid_close.restype = [ctypes.c_void_p], None
+    pointer, number = ctypes.c_void_p, ctypes.c_int32
+    library.hybrid_pack.argtypes, library.hybrid_pack.restype = [number, pointer, ctypes.c_int64, number, number, pointer], None
+    library.hybrid_load_row.argtypes, library.hybrid_load_row.restype = [ctypes.POINTER(Matrix), number, pointer], None
+    library.hybrid_multiply.argtypes = [ctypes.POINTER(Matrix), ctypes.c_char_p, pointer, number, pointer]
+    library.hybrid_multiply.restype = ctypes.c_int32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,18 @@ from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.gguf import Tensor
 from ...shared_protocol.model import Model
 from ...shared_protocol.store import Store
-from .library import Matrix
+from .library import Matrix, Native
+from .matrix import pack
 
 
 class Weights:
     """Owner of all memory that the kernels point into: the panels of the matrices, and the float32 vectors."""
 
-    def __init__(self, model: Model, threads: int) -> None:
+    def __init__(self, model: Model, threads: int, native: Native) -> None:
         self._tensors = model.tensors
         self._arrays: list[NDArray[Any]] = []
         matrices = {name: tensor for name, tensor in model.tensors.items() if len(tensor.shape) == 2}
-        self._panels: Panels | None = panels_of(matrices, model.card.file_hash, _kept_at(model), threads)
+        self._panels: Panels | None = panels_of(matrices, model.card.file_hash, _kept_at(model), threads, partial(pack, native))
         self._matrices = {
             name: Matrix(self._panels.arrays[name].ctypes.data, panel_format(tensor).kind, *tensor.shape)
             for name, tensor in matrices.items()

@@ -16,6 +16,7 @@ struct Block {
     uint8_t header[4];
 };
 
+constexpr uint8_t kZeros[256] = {};  // a block of a row that is not there
 constexpr uint32_t kOfEveryByte = 0x01010101u;
 
 inline uint32_t four(const uint8_t* bytes) {
@@ -151,18 +152,19 @@ template <int K>
 void pack_panel(const uint8_t* blocks, int64_t block_bytes, int rows, int columns, int first, uint8_t* panel) {
     const int units = columns / kGroup / unit_groups(K), present = std::min(kPanel, rows - first);
     const int64_t row_bytes = is_float(K) ? columns * block_bytes : units * block_bytes;
-    if (present < kPanel) std::memset(panel, 0, static_cast<size_t>(panel_bytes(K, columns)));
     const uint8_t* from = blocks + first * row_bytes;
     if constexpr (is_float(K)) {
         constexpr int kSize = code_bytes(K) / (kGroup * kPanel);
+        if (present < kPanel) std::memset(panel, 0, static_cast<size_t>(panel_bytes(K, columns)));
+        if (present < kPanel) std::memset(panel, 0, static_cast<size_t>(panel_bytes(K, columns)));
         for (int row = 0; row < present; row++) {
             for (int i = 0; i < columns; i++) std::memcpy(panel + (i * kPanel + row) * kSize, from + row * row_bytes + i * kSize, kSize);
         }
     } else {
         Block block;
         for (int u = 0; u < units; u++, from += block_bytes, panel += unit_bytes(K)) {
-            for (int row = 0; row < present; row++) {
-                read_block<K>(from + row * row_bytes, block);
+            for (int row = 0; row < kPanel; row++) {
+                read_block<K>(row < present ? from + row * row_bytes : kZeros, block);
                 write_block<K>(block, panel, row);
             }
         }
