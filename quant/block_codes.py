@@ -37,7 +37,7 @@ def parts_of(type_name: str, blocks: Blocks) -> Parts:
 
 
 def weights_of(type_name: str, parts: Parts) -> Values:
-    """The float32 weights of parts, [blocks, weights of a block]; each product is exact in float32, a minimum is added with one rounding."""
+    """The float32 weights of parts, [blocks, weights of a block]; products are exact in float32, a minimum is added with one rounding."""
     codes, fields, header = parts.codes, np.ascontiguousarray(parts.fields), np.ascontiguousarray(parts.header)
     halves = header.view(np.float16).astype(np.float32)[:, None, :, None]  # [blocks, 1, f16, 1]
     levels = LEVELS[codes & 15] if type_name.startswith("IQ4") else codes.astype(np.float32) - np.float32(OFFSETS.get(type_name, 0))
