@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+ASCII_SPACES = "\t\n\x0b\x0c\r "  # what llama.cpp strips
 # White_Space of the Unicode Character Database, what the `tokenizers` library strips; Python's own adds U+001C to U+001F
 SPACES = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
@@ -30,7 +31,9 @@ class AddedToken:
 class AddedTokens:
     """Finds added tokens as llama.cpp does: the longest first, over the whole text, then the next."""
 
-    def __init__(self, tokens: Sequence[AddedToken]) -> None:
+    def __init__(self, tokens: Sequence[AddedToken], spaces: str = ASCII_SPACES) -> None:
+        """`spaces` are the characters that `lstrip` and `rstrip` strip."""
+        self._spaces = spaces
         self._tokens = sorted((token for token in tokens if token.text), key=lambda token: -len(token.text.encode()))
         # by first character: length of the shortest token that begins so
         self._shortest = {token.text[0]: len(token.text) for token in sorted(self._tokens, key=lambda token: -len(token.text))}
@@ -57,7 +60,7 @@ class AddedTokens:
         heads = self._heads(text)
         for token in self._tokens:
             if token.text[: self._shortest[token.text[0]]] in heads and token.text in text:
-                fragments = [part for fragment in fragments for part in _cut(text, fragment, token, literal)]
+                fragments = [part for fragment in fragments for part in self._cut(text, fragment, token, literal)]
         for start, end, number in fragments:
             if number >= 0:
                 yield number
@@ -74,27 +77,26 @@ class AddedTokens:
                 at = text.find(first, at + 1)
         return heads
 
-
-def _cut(text: str, fragment: tuple[int, int, int], token: AddedToken, literal: bytearray) -> Iterator[tuple[int, int, int]]:
-    """Cut one fragment wherever the token may match."""
-    start, end, kind = fragment
-    if kind >= 0:
-        yield fragment
-        return
-    search = start
-    while (found := text.find(token.text, search, end)) >= 0:
-        after = found + len(token.text)
-        if (token.guarded and literal.find(1, found, after) >= 0) or (token.single_word and _touches_word(text, found, after)):
-            search = found + 1
-            continue
-        while token.lstrip and found > start and text[found - 1] in SPACES:
-            found -= 1
-        while token.rstrip and after < end and text[after] in SPACES:
-            after += 1
-        yield start, found, -1
-        yield found, after, token.token_id
-        start = search = after
-    yield start, end, -1
+    def _cut(self, text: str, fragment: tuple[int, int, int], token: AddedToken, literal: bytearray) -> Iterator[tuple[int, int, int]]:
+        """Cut one fragment wherever the token may match."""
+        start, end, kind = fragment
+        if kind >= 0:
+            yield fragment
+            return
+        search = start
+        while (found := text.find(token.text, search, end)) >= 0:
+            after = found + len(token.text)
+            if (token.guarded and literal.find(1, found, after) >= 0) or (token.single_word and _touches_word(text, found, after)):
+                search = found + 1
+                continue
+            while token.lstrip and found > start and text[found - 1] in self._spaces:
+                found -= 1
+            while token.rstrip and after < end and text[after] in self._spaces:
+                after += 1
+            yield start, found, -1
+            yield found, after, token.token_id
+            start = search = after
+        yield start, end, -1
 
 
 def _touches_word(text: str, found: int, after: int) -> bool:

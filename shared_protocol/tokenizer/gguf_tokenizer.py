@@ -2,51 +2,104 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..errors import ModelFileError
 from ..gguf import GgufFile
-from .added_tokens import AddedToken
+from .added_tokens import AddedToken, AddedTokens
 from .byte_level import ByteLevelBpe
 from .pre_tokenizers import ADD_BOS
+from .sentencepiece import SentencePieceBpe
 from .tokenizer import Tokenizer, fingerprint_of
-from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, vocabulary_of
+from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary, vocabulary_of
 
+KEEP_SPACE = ("<unk>", "<s>", "<|endoftext|>")  # of Phi-3's marks
 END_TOKEN_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
-SUPPORTED = "gpt2 (byte-level BPE)"
 
 
 def tokenizer_of(gguf: GgufFile) -> Tokenizer:
     """Build the tokenizer that a GGUF file describes. Raises ModelFileError naming the key at fault."""
+    kinds = {"gpt2": (_byte_level, "byte-level BPE"), "llama": (_sentencepiece, "SentencePiece BPE")}
     kind = gguf.metadata.get("tokenizer.ggml.model")
-    if kind != "gpt2":
-        raise ModelFileError(f"{gguf.path.name}: the tokenizer model {kind!r:.40} is not supported; supported: {SUPPORTED}")
-    return _byte_level(gguf)
+    if not isinstance(kind, str) or kind not in kinds:
+        supported = ", ".join(f"{name} ({what})" for name, (_, what) in kinds.items())
+        raise ModelFileError(f"{gguf.path.name}: the tokenizer model {kind!r:.40} is not supported; supported: {supported}")
+    return kinds[kind][0](gguf)
 
 
 def _byte_level(gguf: GgufFile) -> Tokenizer:
     pre = gguf.metadata.get("tokenizer.ggml.pre")
     if not isinstance(pre, str):
         raise ModelFileError(f"{gguf.path.name}: the key 'tokenizer.ggml.pre' is missing: guessing it would change the tokens")
-    tokens, merges = _strings(gguf, "tokens"), _strings(gguf, "merges")
-    vocabulary = vocabulary_of(tokens, _kinds(gguf))
-    template = _template(gguf)
-    added = [
-        AddedToken(vocabulary.tokens[number], number, vocabulary.guarded(number, template))
-        for number, kind in enumerate(vocabulary.kinds)
-        if kind in (CONTROL, UNKNOWN, USER_DEFINED)
-    ]
-    guarded = frozenset(token.token_id for token in added if token.guarded)
+    merges, template = _strings(gguf, "merges"), _template(gguf)
+    vocabulary = vocabulary_of(_strings(gguf, "tokens"), _kinds(gguf))
+    added = _added_tokens(gguf, vocabulary, template)
     return Tokenizer(
         vocabulary,
-        ByteLevelBpe(vocabulary, merges, pre, guarded),
-        added,
+        ByteLevelBpe(vocabulary, merges, pre, _guarded(added)),
+        AddedTokens(added),
         bos_id=_id(gguf, "bos_token_id"),
         add_bos=_flag(gguf, "add_bos_token", pre in ADD_BOS),
         end_ids=_end_ids(gguf),
         add_eos=_flag(gguf, "add_eos_token", False),
-        fingerprint=fingerprint_of(["gpt2", pre, repr(template)], [tokens, merges], [vocabulary.kinds]),
+        fingerprint=fingerprint_of(["gpt2", pre, repr(template)], [vocabulary.tokens, merges], [vocabulary.kinds]),
     )
+
+
+def _sentencepiece(gguf: GgufFile) -> Tokenizer:
+    template = _template(gguf)
+    vocabulary = vocabulary_of(_strings(gguf, "tokens"), _kinds(gguf))
+    scores = _scores(gguf, len(vocabulary))
+    space_first = _flag(gguf, "add_space_prefix", True)
+    added = _added_tokens(gguf, vocabulary, template)
+    return Tokenizer(
+        vocabulary,
+        SentencePieceBpe(vocabulary, scores, _guarded(added), space_first=space_first),
+        AddedTokens(added),
+        bos_id=_id(gguf, "bos_token_id", 1),
+        add_bos=_flag(gguf, "add_bos_token", True),
+        end_ids=_end_ids(gguf) or [2],
+        add_eos=_flag(gguf, "add_eos_token", False),
+        space_first=space_first,
+        fingerprint=fingerprint_of(
+            ["llama", repr((space_first, template)), repr(_strips(gguf))], [vocabulary.tokens], [vocabulary.kinds, scores]
+        ),
+    )
+
+
+def _added_tokens(gguf: GgufFile, vocabulary: Vocabulary, template: str | None) -> list[AddedToken]:
+    strips = _strips(gguf)
+    return [
+        AddedToken(
+            text := vocabulary.tokens[number], number, vocabulary.guarded(number, template), rstrip=strips and text not in KEEP_SPACE
+        )
+        for number, kind in enumerate(vocabulary.kinds)
+        if kind in (CONTROL, UNKNOWN, USER_DEFINED)
+    ]
+
+
+def _strips(gguf: GgufFile) -> bool:
+    """Phi-3's marks take the white space behind them; GGUF has no key for it, so the name decides, as in llama.cpp."""
+    name = str(gguf.metadata.get("general.name", "")).lower()
+    return "phi-3" in name or "phi3" in name
+
+
+def _guarded(added: Sequence[AddedToken]) -> frozenset[int]:
+    return frozenset(token.token_id for token in added if token.guarded)
+
+
+def _scores(gguf: GgufFile, count: int) -> list[float]:
+    scores = gguf.metadata.get("tokenizer.ggml.scores")
+    if not isinstance(scores, np.ndarray) or scores.dtype.kind not in "if":
+        raise ModelFileError(f"{gguf.path.name}: the key 'tokenizer.ggml.scores' must be an array of numbers")
+    if len(scores) != count:
+        raise ModelFileError(f"{gguf.path.name}: 'tokenizer.ggml.scores' has {len(scores)} entries for {count} tokens")
+    if not np.isfinite(scores).all():
+        raise ModelFileError(f"{gguf.path.name}: 'tokenizer.ggml.scores' number {int(np.argmin(np.isfinite(scores)))} is not finite")
+    listed: list[float] = scores.tolist()
+    return listed
 
 
 def _template(gguf: GgufFile) -> str | None:
@@ -75,8 +128,8 @@ def _strings(gguf: GgufFile, key: str) -> list[str]:
     return value
 
 
-def _id(gguf: GgufFile, key: str) -> int | None:
-    value = gguf.metadata.get(f"tokenizer.ggml.{key}")
+def _id(gguf: GgufFile, key: str, default: int | None = None) -> int | None:
+    value = gguf.metadata.get(f"tokenizer.ggml.{key}", default)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise ModelFileError(f"{gguf.path.name}: the key 'tokenizer.ggml.{key}' must be a token id, found {type(value).__name__}")
     return value

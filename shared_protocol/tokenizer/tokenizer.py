@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import ContextOverflow, InvalidRequest, ModelFileError
-from .added_tokens import SPACES, AddedToken, AddedTokens
+from .added_tokens import SPACES, AddedTokens
 from .vocabulary import CONTROL, END_TOKEN_TEXTS, UNKNOWN, USER_DEFINED, Vocabulary
 
 
@@ -38,7 +38,7 @@ class Tokenizer:
         self,
         vocabulary: Vocabulary,
         encoder: Encoder,
-        added: Sequence[AddedToken],
+        added: AddedTokens,
         *,
         bos_id: int | None = None,
         add_bos: bool = False,
@@ -51,7 +51,7 @@ class Tokenizer:
         self.vocab_size = len(vocabulary)
         self._tokens, self._kinds = vocabulary.tokens, vocabulary.kinds
         self._encoder = encoder
-        self._added = AddedTokens(added)
+        self._added = added
         self._longest = max(encoder.longest, self._added.longest) if encoder.longest else 0
         named = (vocabulary.ids[text] for text in END_TOKEN_TEXTS & vocabulary.ids.keys())
         ends = [number for number in named if self._kinds[number] == CONTROL]
@@ -149,7 +149,7 @@ class Tokenizer:
         if not self._longest:
             return 0
         if self._added.strips:
-            written = b"".join(written.decode().translate(_NO_SPACES).encode().split())
+            written = written.decode().translate(_NO_SPACES).encode()
         return -(-self._encoder.countable(written) // self._longest)
 
 

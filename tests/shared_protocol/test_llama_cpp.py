@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hybrid.shared_protocol.gguf import read_gguf
 from hybrid.shared_protocol.model import Model
+from hybrid.shared_protocol.tokenizer import tokenizer_of
 from hybrid.tests.support.llama_cpp import LlamaTokenizer, library_path
-from hybrid.tests.support.texts import random_text
+from hybrid.tests.support.texts import SENTENCES, random_text
+
+QWEN = "qwen2.5-coder-0.5b-instruct.gguf"
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +56,21 @@ def test_a_text_that_is_literal_throughout_has_the_ids_of_llama_cpp_without_spec
     for _ in range(300):
         text = random_text(rng)
         assert smollm2.tokenizer.encode(text, [(0, len(text))]) == llama_cpp.encode(text, parse_special=False), repr(text)
+
+
+@pytest.mark.large
+def test_two_thousand_random_texts_have_the_ids_of_llama_cpp_on_qwen() -> None:
+    path = Path(os.environ.get("HYBRID_TEST_MODELS", "/nonexistent")) / QWEN
+    if not path.exists():
+        pytest.skip(f"{QWEN} is not in the folder that HYBRID_TEST_MODELS names")
+    ours, oracle = tokenizer_of(read_gguf(path)), LlamaTokenizer(path, path)
+    rng = random.Random(56)
+    for text in [*SENTENCES, *(random_text(rng) for _ in range(2000))]:
+        text = text.replace("<|im", "<|fim").replace("<repo_name>", "<|repo_name|>") if rng.random() < 0.3 else text
+        assert ours.encode(text) == oracle.encode(text), repr(text)
+        assert ours.encode(text, [(0, len(text))]) == oracle.encode(text, parse_special=False), repr(text)
+    for number in range(ours.vocab_size):
+        if ours.token_bytes(number) == b"</s>":
+            continue  # text to its publisher, the end of a text to llama.cpp
+        assert ours.token_bytes(number) == oracle.piece(number), number
+    oracle.close()

@@ -41,6 +41,8 @@ def value(item: object) -> bytes:
             return struct.pack("<If", 6, item)
         case str():
             return struct.pack("<I", 8) + string(item)
+        case [float(), *_]:
+            return struct.pack("<IIQ", 9, 6, len(item)) + struct.pack(f"<{len(item)}f", *item)
         case [str(), *_]:
             return struct.pack("<IIQ", 9, 8, len(item)) + b"".join(map(string, item))
         case [*_]:
