@@ -95,8 +95,8 @@ def architecture_of(gguf: GgufFile) -> Architecture:
     if ".attention.key_length" not in meta:
         meta.require(hidden % heads == 0, ".embedding_length", f"{hidden} is no multiple of the {heads} heads")
     head_dim = meta.integer(".attention.key_length", 2, 1024, default=hidden // heads)
-    meta.same(".attention.value_length", head_dim)
     meta.require(head_dim % 2 == 0, ".attention.key_length", f"heads of {head_dim} have no rotary pairs")
+    meta.same(".attention.value_length", head_dim)
     layers = meta.integer(".block_count", 1, 1024)
     context = meta.integer(".context_length", 1, 1 << 24)
     windows = _windows(meta, family, layers, context)

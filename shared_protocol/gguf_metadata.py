@@ -56,7 +56,7 @@ class Metadata:
         """Require that `key`, when it is there, says what the rest of the file implies, or what alone is supported."""
         value = self.values.get(self.full(key), expected)
         plain = isinstance(value, bool | int | float | str) and value == expected
-        self.require(plain, key, f"is {value!r:.40}, only {expected} is supported with this file's sizes")
+        self.require(plain, key, f"is {value!r:.40}, only {expected} is supported here")
 
     def require(self, holds: bool, key: str, problem: str) -> None:
         if not holds:

@@ -79,7 +79,7 @@ class ReferenceExecutor(StepExecutor):
         arch = model.architecture.for_context(num_blocks * block_size)
         self.kernel_id = reference_kernel_id(emulate_int8, kv_type)
         self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
-        self._arch = arch
+        self.architecture = arch
         self._multiply = _multiply_rounded if emulate_int8 else _multiply
         weights = {name: dequantize(tensor) for name, tensor in model.tensors.items()}
         self._embedding = weights["token_embd.weight"]
@@ -99,14 +99,14 @@ class ReferenceExecutor(StepExecutor):
             vocab_size=self.vocab_size,
             num_blocks=self.num_blocks,
             block_size=self.block_size,
-            max_positions=self._arch.context_length,
+            max_positions=self.architecture.context_length,
         )
         # hostile weights may overflow; the sampler refuses what is not finite
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._run(batch, self._cache)
 
     def _run(self, batch: StepBatch, cache: Cache) -> Floats:
-        arch, multiply = self._arch, self._multiply
+        arch, multiply = self.architecture, self._multiply
         slots = self._slots(batch)
         scale = np.array(arch.embedding_scale, np.float32)
         hidden: list[Floats] = [self._embedding[token] * scale for token in batch.token_ids]
@@ -139,11 +139,11 @@ class ReferenceExecutor(StepExecutor):
 
     def _project(self, layer: _Layer, hidden: Floats, position: int) -> tuple[Floats, Floats, Floats]:
         """One row's rotated query [heads, head_dim], rotated key and value [KV heads, head_dim]."""
-        heads, kv_heads = self._arch.num_heads, self._arch.num_kv_heads
+        heads, kv_heads = self.architecture.num_heads, self.architecture.num_kv_heads
         flat = self._multiply(layer.qkv, self._normalise(hidden, layer.attention_norm))
         if layer.qkv_bias is not None:
             flat = flat + layer.qkv_bias
-        query, key, value = np.split(flat.reshape(-1, self._arch.head_dim), [heads, heads + kv_heads])
+        query, key, value = np.split(flat.reshape(-1, self.architecture.head_dim), [heads, heads + kv_heads])
         query, key = self._normalise(query, layer.query_norm), self._normalise(key, layer.key_norm)
         cos_sin = layer.rotary[position]
         return rotate(query, cos_sin, layer.interleaved), rotate(key, cos_sin, layer.interleaved), value
@@ -153,17 +153,15 @@ class ReferenceExecutor(StepExecutor):
         if weight is None:
             return x
         mean_square: Floats = np.mean(x * x, axis=-1, keepdims=True, dtype=np.float32)
-        result: Floats = x * (np.float32(1) / np.sqrt(mean_square + np.float32(self._arch.norm_eps))) * weight
+        result: Floats = x * (np.float32(1) / np.sqrt(mean_square + np.float32(self.architecture.norm_eps))) * weight
         return result
 
     def memory(self) -> MemoryReport:
-        arrays = [self._embedding, self._final_norm]
-        if self._head is not self._embedding:
-            arrays.append(self._head)
-        for layer in self._layers:
-            arrays += [field for name in _Layer.__slots__ if name != "rotary" and isinstance(field := getattr(layer, name), np.ndarray)]
+        arrays = [self._embedding, self._final_norm, self._head]
+        arrays += [part for layer in self._layers for name in _Layer.__slots__ if isinstance(part := getattr(layer, name), np.ndarray)]
+        weights = sum({id(array): array.nbytes for array in arrays}.values())  # head and rotary tables may be shared
         kv = 0 if self._cache is None else self._cache.nbytes
-        return MemoryReport(weights=sum(array.nbytes for array in arrays), kv=kv, scratch=0, peak=peak_bytes())
+        return MemoryReport(weights=weights, kv=kv, scratch=0, peak=peak_bytes())
 
     def close(self) -> None:
         self._cache = None

@@ -7,8 +7,15 @@ from numpy.typing import NDArray
 
 from ...shared_protocol.architecture import Rotary
 
+CHUNK = 4096  # positions: float64 costs several times the table
+
 
 def rotary_table(positions: int, rotary: Rotary) -> NDArray[np.float32]:
     """Return (cos, sin) of position * frequency, times the magnitude, float32 [positions, pairs, 2]."""
-    angles = np.arange(positions, dtype=np.float64)[:, None] * np.array(rotary.frequencies)
-    return (rotary.magnitude * np.stack([np.cos(angles), np.sin(angles)], axis=-1)).astype(np.float32)
+    frequencies = np.array(rotary.frequencies)
+    table = np.empty((positions, len(frequencies), 2), np.float32)
+    for start in range(0, positions, CHUNK):
+        angles = np.arange(start, min(start + CHUNK, positions), dtype=np.float64)[:, None] * frequencies
+        table[start : start + CHUNK, :, 0] = rotary.magnitude * np.cos(angles)
+        table[start : start + CHUNK, :, 1] = rotary.magnitude * np.sin(angles)
+    return table
