@@ -60,20 +60,20 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     executor = open_executor(
         model, num_blocks=blocks + 1, block_size=block_size, threads=options.get("threads"), backend=options.get("backend", "auto")
     )
-    scope = Scope(model.card.file_hash, KV_TYPE, block_size, executor.kernel_id, _network_hash(model.architecture))
     return Engine(
         executor,
         eos_ids=model.tokenizer.eos_ids,
         max_model_len=limit,
-        cache_scope=bytes(scope),
+        cache_scope=bytes(scope_of(model, executor.kernel_id, block_size)),
         vocab_size=model.tokenizer.vocab_size,
         **limits,
     )
 
 
-def _network_hash(architecture: Architecture) -> str:
-    """Changes with whatever changes K, V or attention; the context's length alone does not."""
-    return sha256(repr(dataclasses.replace(architecture, context_length=0)).encode()).hexdigest()
+def scope_of(model: Model, kernel_id: str, block_size: int) -> Scope:
+    """Named by the whole network, since most of it changes K, V or attention; how long a sequence may grow alone does not."""
+    network = repr(dataclasses.replace(model.architecture, context_length=0))
+    return Scope(model.card.file_hash, KV_TYPE, block_size, kernel_id, sha256(network.encode()).hexdigest())
 
 
 def default_blocks(architecture: Architecture, context: int, block_size: int) -> int:

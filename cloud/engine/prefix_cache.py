@@ -29,13 +29,14 @@ class Scope:
     kv_type: str
     block_size: int
     kernel_id: str
-    rope: str
+    network: str  # what is computed with the weights: rotary frequencies, windows, scales
 
     def __bytes__(self) -> bytes:
         return str(self).encode()
 
     def __str__(self) -> str:
-        return ":".join(quote(part, safe="") for part in (self.model_hash, self.kv_type, str(self.block_size), self.kernel_id, self.rope))
+        parts = (self.model_hash, self.kv_type, str(self.block_size), self.kernel_id, self.network)
+        return ":".join(quote(part, safe="") for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,13 @@ class BlockKey:
     def parse(cls, text: str) -> BlockKey:
         """Raises InvalidRequest when `text` is not the text form of a key."""
         try:
-            version, model_hash, kv_type, block_size, kernel_id, rope, digest = text.split(":")
-            scope = Scope(unquote(model_hash), unquote(kv_type), int(block_size), unquote(kernel_id), unquote(rope))
+            version, model_hash, kv_type, block_size, kernel_id, network, digest = text.split(":")
+            scope = Scope(unquote(model_hash), unquote(kv_type), int(block_size), unquote(kernel_id), unquote(network))
             key = cls(scope, bytes.fromhex(digest))
         except ValueError:
             version, key = "", None
         if version != "kv1" or key is None or len(key.digest) != 32 or str(key) != text:
-            raise InvalidRequest(f"not a block key: {text[:80]!r}", hint="kv1:model:kv type:block size:kernel:rope:digest")
+            raise InvalidRequest(f"not a block key: {text[:80]!r}", hint="kv1:model:kv type:block size:kernel:network:digest")
         return key
 
 
