@@ -6,17 +6,18 @@ sets differ in one thing only: whether multiply-add rounds once or twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from hybrid.quant.formats import dequantize
 from hybrid.shared_protocol.architecture import Rotary
 from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
+from hybrid.tests.support.matrix_twin import MultiplyAdd, product
 
 f32 = np.float32
 TILE = 16  # keys
-MultiplyAdd = Callable[[Any, Any, Any], Any]
 
 
 def twice_rounded(a: Any, b: Any, c: Any) -> Any:
@@ -95,17 +96,7 @@ class KernelTwin:
         return f32(cap) * tanh
 
     def _multiply(self, name: str, x: np.ndarray) -> np.ndarray:
-        codes, d, m = _codes(self.tensors[name])
-        total = np.zeros(len(codes), f32)
-        for group, part in enumerate(x.reshape(-1, 32)):
-            peak = np.abs(part).max()
-            scale, inverse = (f32(0), f32(0)) if peak <= f32(1e-30) else (peak / f32(127), f32(127) / peak)
-            rounded = np.rint(part * inverse)
-            dots = codes[:, group] @ rounded  # whole numbers below 2^24: exact in any order
-            total = self.multiply_add(d[:, group] * scale, dots, total)
-            if m is not None:
-                total = self.multiply_add(m[:, group], scale * rounded.sum(), total)
-        return total
+        return product(self.tensors[name], x, self.multiply_add)
 
     def _norm(self, name: str, x: np.ndarray) -> np.ndarray:
         lanes = np.zeros(8, f32)
@@ -146,24 +137,9 @@ def exponential(x: np.ndarray, multiply_add: MultiplyAdd = twice_rounded) -> np.
     return np.where(x >= f32(-87), np.ldexp(p, n.astype(np.int32)), f32(0)).astype(f32)
 
 
-def _codes(tensor: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Codes, whole numbers as float32 [rows, groups, 32], scales d and minima m [rows, groups] of a matrix."""
-    rows, columns = tensor.shape
-    if tensor.type_name == "Q8_0":
-        blocks = tensor.data.reshape(rows, columns // 32, 34)
-        return blocks[..., 2:].view(np.int8).astype(f32), _half(blocks, 0), None
-    blocks = tensor.data.reshape(rows, columns // 32, 20)
-    codes = np.concatenate([blocks[..., 4:] & 15, blocks[..., 4:] >> 4], axis=-1)
-    return codes.astype(f32), _half(blocks, 0), _half(blocks, 2)
-
-
-def _half(blocks: np.ndarray, at: int) -> np.ndarray:
-    return np.ascontiguousarray(blocks[..., at : at + 2]).view(np.float16)[..., 0].astype(f32)
-
-
 def _embedding(tensor: Tensor, token: int) -> np.ndarray:
-    codes, d, m = _codes(Tensor(tensor.name, tensor.type_name, (1, tensor.shape[1]), tensor.data.reshape(tensor.shape[0], -1)[token]))
-    return (codes[0] * d[0][:, None] + (0 if m is None else m[0][:, None])).astype(f32).reshape(-1)
+    row = tensor.data.reshape(tensor.shape[0], -1)[token]
+    return dequantize(Tensor(tensor.name, tensor.type_name, (1, tensor.shape[1]), row))[0]
 
 
 def _sum8(lanes: np.ndarray) -> np.float32:
