@@ -1,4 +1,4 @@
-"""JSON objects from untrusted files: no key twice, a limit on the bytes, and errors that name the file."""
+"""Small untrusted files: a limit on the bytes, no JSON key twice, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ from .errors import ModelFileError, ModelNotFound
 MAX_BYTES = 8 << 20
 
 
-def read_object(path: Path, limit: int = MAX_BYTES) -> dict[str, Any]:
-    """The object in a small file. Raises ModelNotFound, or ModelFileError naming the file, and the key where there is one."""
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a file. Raises ModelNotFound, or ModelFileError naming the file, and the key where there is one."""
+    return parse_object(_read(path, MAX_BYTES), path.name)
+
+
+def read_text(path: Path, limit: int) -> str:
+    """The text of a file of at most `limit` bytes of UTF-8. Raises ModelNotFound and ModelFileError."""
     try:
-        if path.exists() and not path.is_file():
-            raise ModelFileError(f"{path} is no file")
-        with path.open("rb") as file:
-            raw = file.read(limit + 1)
-    except FileNotFoundError:
-        raise ModelNotFound(f"no file {path}") from None
-    except OSError as error:
-        raise ModelFileError(f"cannot read {path}: {error.strerror}") from None
-    if len(raw) > limit:
-        raise ModelFileError(f"{path.name}: more than {limit:,} bytes")
-    return parse_object(raw, path.name)
+        return _read(path, limit).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ModelFileError(f"{path.name} is not UTF-8") from None
 
 
 def parse_object(raw: bytes, what: str) -> dict[str, Any]:
@@ -47,3 +44,18 @@ def parse_object(raw: bytes, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ModelFileError(f"{what} must be a JSON object, found {type(value).__name__}")
     return value
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ModelFileError(f"{path} is no file")
+        with path.open("rb") as file:
+            raw = file.read(limit + 1)
+    except FileNotFoundError:
+        raise ModelNotFound(f"no file {path}") from None
+    except OSError as error:
+        raise ModelFileError(f"cannot read {path}: {error.strerror}") from None
+    if len(raw) > limit:
+        raise ModelFileError(f"{path.name} has more than {limit:,} bytes")
+    return raw
