@@ -5,14 +5,13 @@ import pytest
 from hybrid.npu_backends.cpu.reference import ReferenceExecutor
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.executors import ISAS, few_words, first_layer, native, needs_native
-from hybrid.tests.support.kernel_twin import KernelTwin, exponential, once_rounded, twice_rounded
-from hybrid.tests.support.networks import FAMILIES, random_network
+from hybrid.tests.support.kernel_twin import ROUNDING, KernelTwin, exponential
+from hybrid.tests.support.networks import FAMILIES, random_network, rotary
 from hybrid.tests.support.steps import relative_errors, run
 
 PROMPT = "The capital of France is Paris, and the capital of Germany is Berlin."
 IDS = [(i * 37 + 5) % 320 for i in range(60)]
 TABLE = [1, 2, 3, 4]
-ROUNDING = {"scalar": twice_rounded, "avx2": once_rounded, "avx512": once_rounded}
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -27,6 +26,20 @@ def test_the_kernels_equal_their_twin_for_every_family(tiny_llama: Model, family
     model = random_network(tiny_llama, **FAMILIES[family])
     with native(model, isa) as executor:
         np.testing.assert_array_equal(run(executor, IDS, TABLE), KernelTwin(model, ROUNDING[isa]).logits_of(IDS))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(
+    ("head_dim", "heads", "kv_heads"), [(64, 9, 1), (80, 2, 2), (96, 2, 1), (128, 3, 1), (256, 2, 1), (16, 6, 2), (32, 16, 1)]
+)
+def test_the_kernels_equal_their_twin_for_every_size_of_heads(
+    tiny_llama: Model, isa: str, head_dim: int, heads: int, kv_heads: int
+) -> None:
+    sizes = {"head_dim": head_dim, "num_heads": heads, "num_kv_heads": kv_heads, "attention_scale": head_dim**-0.5}
+    model = random_network(tiny_llama, num_layers=1, rotary=rotary(head_dim // 16 * 16), vocab_size=64, **sizes)
+    ids = [id % 64 for id in IDS[:35]]
+    with native(model, isa) as executor:
+        np.testing.assert_array_equal(run(executor, ids, TABLE), KernelTwin(model, ROUNDING[isa]).logits_of(ids))
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -1,8 +1,10 @@
 """Opening, refusing, and closing executors."""
 
+import ctypes
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from hybrid.shared_protocol.errors import ConfigError, EngineFailed, ModelFileEr
 from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.executors import native, needs_native
+from hybrid.tests.support.networks import random_network, rotary
 from hybrid.tests.support.steps import batch_of, run
 
 
@@ -88,6 +91,37 @@ def test_a_block_size_that_cuts_a_key_tile_is_refused(tiny_llama: Model) -> None
 
 
 @needs_native
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"head_dim": 24, "rotary": rotary(24, interleaved=True)}, "heads of a multiple of 16, found 24"),
+        ({"rotary": rotary(8, interleaved=True)}, "rotary pairs that are a multiple of 8, found 4"),
+        ({"num_heads": 3, "num_kv_heads": 1}, "query heads that together have a multiple of 32, found 48"),
+    ],
+)
+def test_sizes_that_the_kernels_cannot_do_are_refused_with_the_number(tiny_llama: Model, changes: dict[str, Any], problem: str) -> None:
+    architecture = dataclasses.replace(tiny_llama.architecture, **changes)
+    with pytest.raises(ConfigError, match=problem):
+        CpuExecutor(dataclasses.replace(tiny_llama, architecture=architecture), num_blocks=8)
+
+
+@needs_native
+def test_a_model_that_the_kernels_cannot_do_is_served_by_the_reference(tiny_llama: Model) -> None:
+    model = random_network(tiny_llama, head_dim=24, rotary=rotary(24, interleaved=True), attention_scale=24**-0.5)
+    opened = open_executor(model, num_blocks=8, environment={})
+    assert opened.kernel_id.startswith("numpy-") and np.isfinite(run(opened, [1, 2, 3], [1])).all()
+
+
+@needs_native
+def test_a_library_whose_structs_have_other_sizes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wider(library.Batch):
+        _fields_ = (("more", ctypes.c_int64),)
+
+    monkeypatch.setattr(library, "STRUCTS", tuple(Wider if struct is library.Batch else struct for struct in library.STRUCTS))
+    assert "lays Wider out in 56 bytes, this version in 64" in describe().reason
+
+
+@needs_native
 def test_a_matrix_that_does_not_fill_groups_is_refused_natively_and_served_by_the_reference(tiny_llama: Model) -> None:
     tensors = dict(tiny_llama.tensors)
     tensors["unused.weight"] = Tensor("unused.weight", "F16", (16, 40), np.zeros(16 * 40 * 2, np.uint8))
@@ -131,8 +165,8 @@ def test_an_unknown_instruction_set_is_refused() -> None:
 @needs_native
 def test_the_kernel_id_names_instruction_set_and_version(tiny_llama: Model) -> None:
     with native(tiny_llama, "scalar") as opened:
-        assert opened.kernel_id == "scalar-2"
-    assert describe().kernel_id in ("scalar-2", "avx2-2", "avx512-2")
+        assert opened.kernel_id == "scalar-3"
+    assert describe().kernel_id in ("scalar-3", "avx2-3", "avx512-3")
 
 
 @pytest.mark.parametrize("threads", [-1, 0, 1025])

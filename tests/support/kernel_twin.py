@@ -17,7 +17,7 @@ from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.matrix_twin import MultiplyAdd, product
 
 f32 = np.float32
-TILE = 16  # keys
+TILE, PART = 32, 256  # keys that are exponentiated together, and that have a softmax of their own
 
 
 def twice_rounded(a: Any, b: Any, c: Any) -> Any:
@@ -31,6 +31,9 @@ def once_rounded(a: Any, b: Any, c: Any) -> Any:
     return (np.multiply(a, b, dtype=np.float64) + c).astype(f32)
 
 
+ROUNDING = {"scalar": twice_rounded, "avx2": once_rounded, "avx512": once_rounded}
+
+
 class KernelTwin:
     """One model; `logits_of` computes each position as the kernels would."""
 
@@ -39,8 +42,8 @@ class KernelTwin:
         self.tensors = model.tensors
         self.multiply_add = multiply_add
 
-    def logits_of(self, ids: Sequence[int]) -> np.ndarray:
-        """Logits of every position of one sequence, float32 [tokens, vocabulary]."""
+    def logits_of(self, ids: Sequence[int], first: int = 0) -> np.ndarray:
+        """Logits of the positions of one sequence from `first` on, float32 [tokens, vocabulary]."""
         arch = self.arch
         keys = np.zeros((arch.num_layers, len(ids), arch.num_kv_heads, arch.head_dim), np.float16)
         values = np.zeros_like(keys)
@@ -49,18 +52,29 @@ class KernelTwin:
         for position, token in enumerate(ids):
             hidden = _embedding(self.tensors["token_embd.weight"], token) * f32(arch.embedding_scale)
             for number in range(arch.num_layers):
-                hidden = self._layer(number, hidden, position, keys[number, : position + 1], values[number, : position + 1])
-            logits = self._multiply(head, self._norm("output_norm.weight", hidden))
-            rows.append(self._capped(logits, arch.logit_softcap) if arch.logit_softcap else logits)
+                seen = keys[number, : position + 1], values[number, : position + 1]
+                normed = self._norm(f"blk.{number}.attn_norm.weight", hidden)
+                self._store(number, normed, position, *seen)
+                if position < first and number == arch.num_layers - 1:  # nothing reads more of it
+                    break
+                hidden = self._layer(number, hidden, normed, position, *seen)
+            else:
+                logits = self._multiply(head, self._norm("output_norm.weight", hidden))
+                rows.append(self._capped(logits, arch.logit_softcap) if arch.logit_softcap else logits)
         return np.array(rows)
 
-    def _layer(self, number: int, hidden: np.ndarray, position: int, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def _store(self, number: int, normed: np.ndarray, position: int, keys: np.ndarray, values: np.ndarray) -> None:
+        keys[-1] = self._rotated_heads(number, "attn_k", normed, position)
+        values[-1] = self._biased(f"blk.{number}.attn_v", normed).reshape(-1, self.arch.head_dim)
+
+    def _layer(
+        self, number: int, hidden: np.ndarray, normed: np.ndarray, position: int, keys: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
         arch, layer = self.arch, f"blk.{number}."
-        normed = self._norm(f"{layer}attn_norm.weight", hidden)
-        query, keys[-1] = (self._rotated_heads(number, part, normed, position) for part in ("attn_q", "attn_k"))
-        values[-1] = self._biased(f"{layer}attn_v", normed).reshape(-1, arch.head_dim)
+        query = self._rotated_heads(number, "attn_q", normed, position)
         shared = arch.num_heads // arch.num_kv_heads
-        attended = [self._attend(query[head], keys[:, head // shared], values[:, head // shared]) for head in range(arch.num_heads)]
+        window = arch.window(number)
+        attended = [self._attend(query[head], keys[:, head // shared], values[:, head // shared], window) for head in range(arch.num_heads)]
         hidden = hidden + self._post_normed(
             f"{layer}post_attention_norm", self._multiply(f"{layer}attn_output.weight", np.concatenate(attended))
         )
@@ -105,25 +119,46 @@ class KernelTwin:
         factor = f32(1) / np.sqrt(_sum8(lanes) / f32(len(x)) + f32(self.arch.norm_eps))
         return x * factor * self.tensors[name].data.view(f32)
 
-    def _attend(self, query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-        dim = len(query)
-        scale = f32(self.arch.attention_scale)
-        out, total, peak = np.zeros(dim, f32), f32(0), f32(-np.inf)
-        for start in range(0, len(keys), TILE):
-            tile = keys[start : start + TILE].astype(f32)
-            scores = np.zeros(len(tile), f32)
-            for i in range(dim):
-                scores = self.multiply_add(query[i], tile[:, i], scores)
-            scores = np.concatenate([scores * scale, np.full(TILE - len(tile), -np.inf, f32)])
-            above = max(peak, scores.max())
-            weights = exponential(scores - above, self.multiply_add)
-            shrink = exponential(np.array([peak - above], f32), self.multiply_add)[0]
-            peak = above
-            total = total * shrink + _sum8(weights[:8] + weights[8:])
-            out = out * shrink
-            for weight, value in zip(weights, values[start : start + TILE].astype(f32), strict=False):
-                out = self.multiply_add(weight, value, out)
+    def _attend(self, query: np.ndarray, keys: np.ndarray, values: np.ndarray, window: int) -> np.ndarray:
+        """One head: a softmax per part of the keys, merged in ascending order."""
+        first, out, total, peak = max(0, len(keys) - window) if window else 0, None, f32(0), f32(0)
+        for start in range(first // PART * PART, len(keys), PART):
+            part, part_total, part_peak = self._attend_part(query, keys, values, max(first, start), min(len(keys), start + PART))
+            if out is None:
+                out, total, peak = part, part_total, part_peak
+                continue
+            above = max(peak, part_peak)
+            keep, take = exponential(np.array([peak - above, part_peak - above], f32), self.multiply_add)
+            out, total, peak = out * keep + part * take, total * keep + part_total * take, above
+        assert out is not None
         return out / total
+
+    def _attend_part(
+        self, query: np.ndarray, keys: np.ndarray, values: np.ndarray, first: int, end: int
+    ) -> tuple[np.ndarray, np.float32, np.float32]:
+        """Output and total before the division, and the highest score, over the keys first .. end - 1."""
+        dim, scale = len(query), f32(self.arch.attention_scale)
+        out, total, peak = np.zeros(dim, f32), f32(0), f32(-np.inf)
+        products = np.zeros(end - first, f32)
+        for i in range(dim):
+            products = self.multiply_add(query[i], keys[first:end, i].astype(f32), products)
+        products = products * scale
+        if self.arch.attention_softcap:
+            products = self._capped(products, self.arch.attention_softcap)
+        for start in range(first // TILE * TILE, end, TILE):
+            low, high = max(first, start), min(end, start + TILE)
+            scores = np.full(TILE, -np.inf, f32)
+            scores[low - start : high - start] = products[low - first : high - first]
+            above = max(peak, scores.max())
+            shrink = exponential(np.array([peak - above], f32), self.multiply_add)[0]
+            weights = exponential(scores - above, self.multiply_add)
+            peak = above
+            halves = weights[: TILE // 2] + weights[TILE // 2 :]
+            total = total * shrink + _sum8(halves[:8] + halves[8:])
+            out = out * shrink
+            for key in range(low, high):
+                out = self.multiply_add(weights[key - start], values[key].astype(f32), out)
+        return out, total, peak
 
 
 def exponential(x: np.ndarray, multiply_add: MultiplyAdd = twice_rounded) -> np.ndarray:

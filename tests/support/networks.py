@@ -21,6 +21,26 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {},
     "qwen2": {"rotary": rotary(16, 1e6), "qkv_bias": True},
     "qwen3": {"rotary": rotary(32, 1e6), "head_dim": 32, "attention_scale": 32**-0.5, "qk_norm": True},
+    "mistral": {"windows": (24, 24)},
+    "gemma2": {
+        "rotary": rotary(16),
+        "windows": (24, 0),
+        "attention_softcap": 2.0,
+        "logit_softcap": 3.0,
+        "post_norms": True,
+        "activation": "gelu_tanh",
+        "embedding_scale": 8.0,
+        "attention_scale": 0.2,
+    },
+    "gemma3": {
+        "rotary": rotary(16, 1e6),
+        "local_rotary": rotary(16),
+        "windows": (24, 0),
+        "qk_norm": True,
+        "post_norms": True,
+        "activation": "gelu_tanh",
+        "embedding_scale": 8.0,
+    },
     "phi3": {"rotary": rotary(16, magnitude=1.19), "head_dim": 32, "attention_scale": 32**-0.5, "tied_embeddings": False},
 }
 

@@ -1,7 +1,6 @@
 // The C interface over Model and Step; turns every exception into a null or an error number.
 #include "api.h"
 
-#include <algorithm>
 #include <new>
 
 #include "model.h"
@@ -41,13 +40,9 @@ void* hybrid_open(const HybridModelSpec* spec, const char* isa) {
 int32_t hybrid_step(void* handle, const HybridBatch* batch, float* logits) {
     Model& model = *static_cast<Model*>(handle);
     try {
-        model.reserve(batch->tokens);
+        model.prepare(*batch);
     } catch (const std::bad_alloc&) {
         return 1;
-    }
-    for (int sequence = 0; sequence < batch->sequences; sequence++) {
-        const int32_t* start = batch->query_start + sequence;
-        std::fill(model.sequence_of.get() + start[0], model.sequence_of.get() + start[1], sequence);
     }
     run_step(model, *batch, logits);
     return 0;

@@ -80,7 +80,7 @@ HYBRID_EXPORT void hybrid_struct_bytes(int32_t bytes[6]);
 // Name of the ISA chosen for `request` ("scalar", "avx2", or "" for the best this CPU has); null when it has not got it.
 HYBRID_EXPORT const char* hybrid_isa(const char* request);
 
-// "avx2-2": ISA and version of the arithmetic. Null for an ISA that is not there.
+// "avx2-3": ISA and version of the arithmetic. Null for an ISA that is not there.
 HYBRID_EXPORT const char* hybrid_kernel_id(const char* isa);
 
 // Null when memory is short, a thread cannot start, or the ISA is not there.

@@ -244,7 +244,7 @@ void gemm_avx2(const uint8_t* panel, const Activations& inputs, int first, int r
 #define HYBRID_GEMM(K) gemm_avx2<K>,
 const Kernels kAvx2Kernels = {
     "avx2",
-    "avx2-2",
+    "avx2-3",
     {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
     row_kernels<Avx8>(),
 };

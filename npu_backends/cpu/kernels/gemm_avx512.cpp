@@ -8,7 +8,11 @@
 #include "kernels.h"
 
 #if defined(__x86_64__)
+#include "cache.h"
 #include "target_avx512.h"
+// after target_avx512.h, for its target:
+#include "attention.h"
+#include "vec_avx512.h"
 
 namespace hybrid {
 
@@ -118,13 +122,20 @@ constexpr Gemm best() {
     else return gemm_avx2<K>;
 }
 
-// The functions on rows are AVX2's, and are there when this is made: that table is a constant.
+// Attention over registers of sixteen; the other functions on rows are AVX2's, and are there when this is made: that table is a constant.
+RowKernels row_functions() {
+    RowKernels row = kAvx2Kernels.row;
+    row.attend[0] = attend<Avx16, false>;
+    row.attend[1] = attend<Avx16, true>;
+    return row;
+}
+
 #define HYBRID_GEMM(K) best<K>(),
 const Kernels kAvx512Kernels = {
     "avx512",
-    "avx512-2",
+    "avx512-3",
     {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
-    kAvx2Kernels.row,
+    row_functions(),
 };
 #undef HYBRID_GEMM
 

@@ -124,7 +124,7 @@ void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, 
 #define HYBRID_GEMM(K) gemm<K>,
 const Kernels kScalarKernels = {
     "scalar",
-    "scalar-2",
+    "scalar-3",
     {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
     row_kernels<Scalar8>(),
 };

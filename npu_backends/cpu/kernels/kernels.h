@@ -7,18 +7,27 @@
 
 namespace hybrid {
 
-// One query row against the keys at positions 0 .. position of its own sequence, for the heads that share one KV head.
-struct AttentionRow {
-    const float* query;     // [heads][head_dim]
-    float* output;          // [heads][head_dim]
-    int heads, head_dim;
-    int position;           // keys 0 .. position are seen
+// Some consecutive rows of one sequence, and their heads that share one KV head, against the keys at positions begin .. end - 1.
+struct AttentionWork {
+    const float* queries;  // [rows * heads][head_dim]
+    int rows, heads, head_dim;
+    int position;           // of the first row
+    int window;             // positions that a row sees, its own included; 0: all before
+    int begin, end;         // multiples of kKeyTile
     const uint16_t* keys;   // of this layer and KV head, see cache.h
     const uint16_t* values;
     const int32_t* blocks;  // block table of the sequence
     int block_size;
     int64_t block_stride;   // f16 elements from one block to the next
-    float scale;            // 1 / sqrt(head_dim)
+    float scale;            // multiplies the scores
+    float softcap;          // then score = cap * tanh(score / cap); read by the second function of `attend` only
+};
+
+// Attention over some keys, not yet divided by its total: e^(score - maximum) times values, and the sum of those weights.
+struct Attended {
+    float* output;   // [rows * heads][head_dim]
+    float* maximum;  // [rows * heads]
+    float* total;    // [rows * heads]
 };
 
 // What is done to a row of floats. One list, filled from the templates of elementwise.h and attention.h by row_kernels.h.
@@ -38,7 +47,12 @@ struct RowKernels {
     // x = cap * tanh(x / cap), n a multiple of 8
     void (*soft_cap)(float* x, int n, float cap);
     void (*to_f16)(const float* x, int n, uint16_t* out);
-    void (*attend)(const AttentionRow& row);
+    // attention over one part of the keys, without and with a cap on the scores; a row that sees none of them gets total 0
+    void (*attend[2])(const AttentionWork& work, const Attended& out);
+    // one head of one row: into += part, whose keys come after those of `into`
+    void (*merge)(const Attended& into, const Attended& part, int head_dim);
+    // x /= total; n a multiple of 16
+    void (*divide)(float* x, int n, float total);
 };
 
 // One panel against `rows` rows from `first` on: out[r * out_stride + 0..15]

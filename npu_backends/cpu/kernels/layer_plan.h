@@ -24,6 +24,9 @@ using HeadSteps = std::vector<HeadStep>;
 struct LayerPlan {
     LayerPlan(const HybridModelSpec& spec, const HybridLayer& layer);
 
+    // The first position that a query at `position` sees.
+    int first_seen(int position) const { return weights.window > 0 && position >= weights.window ? position + 1 - weights.window : 0; }
+
     HybridLayer weights;
     HeadSteps query, key, value;
 };

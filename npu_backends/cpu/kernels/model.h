@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api.h"
+#include "attention_plan.h"
 #include "cache.h"
 #include "kernels.h"
 #include "layer_plan.h"
@@ -51,21 +52,29 @@ struct QuantisedRows {
 struct Model {
     Model(const HybridModelSpec& given, const Kernels& table);
 
-    // Grow the buffers for a step of `tokens`; throws std::bad_alloc.
-    void reserve(int tokens);
+    // Plan a step and grow the buffers for it; throws std::bad_alloc.
+    void prepare(const HybridBatch& batch);
     int64_t scratch_bytes() const;
     int head_columns() const { return spec.heads * spec.head_dim; }
+    int shared_columns() const { return spec.heads / spec.kv_heads * spec.head_dim; }  // of the heads that share a KV head
+    bool whole_groups() const { return shared_columns() % kGroup == 0; }               // else a group spans two KV heads
+    int block_vectors() const { return block_rows(spec) * (spec.heads / spec.kv_heads); }
+    int64_t attended_floats() const { return static_cast<int64_t>(block_vectors()) * (spec.head_dim + 2); }
+    float* part_memory(int item) const { return parts.get() + item * attended_floats(); }
 
     HybridModelSpec spec;
     const Kernels& kernels;
     std::vector<LayerPlan> layers;
     bool post_norms;  // of any layer
+    void (*attend)(const AttentionWork& work, const Attended& out);
     Cache cache;
     ThreadPool pool;
 
     Buffer<int32_t> sequence_of;            // [tokens]
     Buffer<float> hidden;                   // [tokens][hidden], the residual stream
-    Buffer<float> query;                    // [tokens][heads * head_dim], rotated
+    AttentionPlan attention_plan;           // of this step
+    Buffer<float> query;                    // [kv_heads][tokens][heads that share it][head_dim], rotated
+    Buffer<float> parts;                    // [parts of all query blocks][kv_heads][attended_floats], where they are items of their own
     Buffer<float> attention;                // [tokens][heads * head_dim], where a group spans KV heads
     Buffer<float> projected;                // [tokens][hidden], where it is normed before it is added
     QuantisedRows narrow;                   // [tokens]: the normed stream, then attention's output

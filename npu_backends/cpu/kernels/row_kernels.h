@@ -3,6 +3,7 @@
 #include "attention.h"
 #include "elementwise.h"
 #include "kernels.h"
+#include "vec_pair.h"
 
 namespace hybrid {
 
@@ -13,7 +14,8 @@ constexpr RowKernels row_kernels() {
         add<F8>,           rotate_interleaved<F8>,
         rotate_halves<F8>, {silu_multiply<F8>, gelu_multiply<F8>},
         soft_cap<F8>,      to_f16<F8>,
-        attend<F8>,
+        {attend<Pair<F8>, false>, attend<Pair<F8>, true>},
+        merge<Pair<F8>>,   divide<Pair<F8>>,
     };
 }
 

@@ -24,9 +24,10 @@ struct Avx8 {
     static Avx8 zero_below(Avx8 x, float limit, Avx8 value) {
         return {_mm256_and_ps(_mm256_cmp_ps(x.v, _mm256_set1_ps(limit), _CMP_GE_OQ), value.v)};
     }
-    static Avx8 keep_first(Avx8 a, int count, float other) {
-        const __m256i kept = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-        return {_mm256_blendv_ps(_mm256_set1_ps(other), a.v, _mm256_castsi256_ps(kept))};
+    static Avx8 keep(Avx8 a, int from, int to, float other) {
+        const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        const __m256i dropped = _mm256_or_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(from), lane), _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(to - 1)));
+        return {_mm256_blendv_ps(a.v, _mm256_set1_ps(other), _mm256_castsi256_ps(dropped))};
     }
     static Avx8 round(Avx8 x) { return {_mm256_round_ps(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
     static Avx8 power_of_two(Avx8 n) {

@@ -59,9 +59,9 @@ struct Scalar8 {
     static Scalar8 zero_below(Scalar8 x, float limit, Scalar8 value) {
         return each([&](int i) { return x.lane[i] >= limit ? value.lane[i] : 0.0f; });
     }
-    // a, with `other` in lanes from `count` on
-    static Scalar8 keep_first(Scalar8 a, int count, float other) {
-        return each([&](int i) { return i < count ? a.lane[i] : other; });
+    // a in the lanes from <= i < to, `other` elsewhere
+    static Scalar8 keep(Scalar8 a, int from, int to, float other) {
+        return each([&](int i) { return from <= i && i < to ? a.lane[i] : other; });
     }
     // nearest integer, ties to even, |x| < 2^22: at 1.5 * 2^23 a float's last bit is worth one
     static Scalar8 round(Scalar8 x) {

@@ -1,0 +1,72 @@
+// One step as one member of the team computes it: step.cpp, and step_attention.cpp for what mixes positions.
+//
+// Every work item writes its own rows and columns and reads only what a barrier has published, so who does it changes nothing.
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "model.h"
+
+namespace hybrid {
+
+class Step {
+   public:
+    Step(Model& model, const HybridBatch& batch, float* logits, Member& member)
+        : m_(model),
+          s_(model.spec),
+          k_(model.kernels),
+          batch_(batch),
+          logits_(logits),
+          member_(member),
+          scratch_(model.scratch.get() + member.index() * model.scratch_stride) {}
+
+    void run();
+
+   private:
+    float* hidden(int row) const { return m_.hidden.get() + static_cast<int64_t>(row) * s_.hidden; }
+    static int row_blocks(int rows) { return (rows + kRowBlock - 1) / kRowBlock; }
+
+    const int32_t* table(int row) const { return batch_.block_tables + static_cast<int64_t>(m_.sequence_of.get()[row]) * batch_.max_blocks; }
+    int block_of(int row) const { return table(row)[batch_.positions[row] / s_.block_size]; }
+
+    // out[r * stride + 0 .. count) = row first + r of the inputs times `count` outputs of the matrix, from `column` on
+    void gemm_panels(const HybridMatrix& matrix, int column, int count, const Activations& inputs, int first, int rows, float* out,
+                     int stride) const {
+        const int64_t bytes = panel_bytes(matrix.kind, inputs.columns);
+        for (int i = 0; i < count; i += kPanel) {
+            k_.gemm[matrix.kind](matrix.panels + (column + i) / kPanel * bytes, inputs, first, rows, out + i, stride);
+        }
+    }
+
+    void embed();
+    void normalise_row(int row, const float* weight, const Activations& out, int out_row);
+    void normalise(const float* weight);
+    // step_attention.cpp
+    void project_heads(int layer, const LayerPlan& plan);
+    void store_query(int row, int head, const float* values);
+    void store_key(int layer, int row, int kv_head, const float* values);
+    void store_value(int layer, int row, int kv_head, const float* values);
+    void attend(int layer);
+    void attend_part(int layer, const QueryBlock& block, int kv_head, int part, const Attended& out);
+    void take_part(int layer, const QueryBlock& block, int part, const Attended& from, const Attended& into);
+    void finish_heads(const QueryBlock& block, int kv_head, const Attended& attended);
+    Attended attended_at(float* memory) const;
+    float* query_at(int row, int kv_head) const {
+        return m_.query.get() + (static_cast<int64_t>(kv_head) * batch_.tokens + row) * m_.shared_columns();
+    }
+    void project_onto_hidden(const HybridMatrix& matrix, const Activations& inputs, const float* post_norm);
+    void project_panels(const HybridMatrix& matrix, const Activations& inputs, void (*put)(float* to, const float* from), float* rows);
+    void gate_and_up(const HybridLayer& weights);
+    void predict();
+
+    Model& m_;
+    const HybridModelSpec& s_;
+    const Kernels& k_;
+    const HybridBatch& batch_;
+    float* logits_;
+    Member& member_;
+    Activations inputs_{};  // of the next projection, after a norm
+    float* scratch_;        // this thread's
+};
+
+}  // namespace hybrid
