@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import tokenizers
-from tokenizers import models
+from tokenizers import models, normalizers, pre_tokenizers
 
 from ..errors import ModelFileError
-from .pre_tokenizers import IGNORE_MERGES, pre_tokenizer
+from .library import guard, ids_of, normalized
 from .vocabulary import NORMAL, Vocabulary
 
 # Bytes of assigned characters, controls aside. A vocabulary must be able to write them; any other byte that it lacks vanishes
@@ -38,52 +39,69 @@ def symbol_bytes(token: str) -> bytes:
 class ByteLevelBpe:
     """The library's BPE over byte symbols; `longest`, `encode`, `token_bytes` and `countable` as `tokenizer.Encoder` has them."""
 
-    def __init__(self, vocabulary: Vocabulary, merges: Sequence[str], pre: str, guarded: frozenset[int]) -> None:
-        """`guarded` ids are no plain text: no merge may make them. Raises ModelFileError naming the key at fault."""
-        splitter = pre_tokenizer(pre)
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        merges: Sequence[tuple[str, str]],
+        splitter: pre_tokenizers.PreTokenizer,
+        guarded: frozenset[int],
+        *,
+        ignore_merges: bool = False,
+        normalizer: normalizers.Normalizer | None = None,
+    ) -> None:
+        """`splitter` cuts words and writes them in byte symbols. `ignore_merges`: a word that is a token is that token, whatever the merges
+        would make of it. `guarded` ids are no plain text: no merge may make them. Raises ModelFileError naming the key at fault."""
         ids, symbols = vocabulary.ids, byte_symbols()
         lacking = {byte: symbol for byte, symbol in enumerate(symbols) if symbol not in ids}
         for byte in ESSENTIAL_BYTES:
             if byte in lacking:
-                raise ModelFileError(f"'tokenizer.ggml.tokens' has no token for the byte 0x{byte:02X}: some text could not be written")
+                raise ModelFileError(f"the vocabulary has no token for the byte 0x{byte:02X}: some text could not be written")
         # The library drops an unknown symbol before it merges, so that its neighbours would meet; llama.cpp drops it after.
         # So the lacking bytes get ids past the vocabulary, and `encode` drops those.
         self._size = len(vocabulary)
         mergeable = ids | {symbol: self._size + byte for byte, symbol in lacking.items()}
         for number in guarded:
             mergeable.pop(vocabulary.tokens[number], None)
+        if not mergeable.keys() >= _SYMBOLS:
+            raise ModelFileError("the vocabulary calls a token of a single byte a control token: plain text could make it")
         self._lacking = bytes(lacking)
-        self._bpe = tokenizers.Tokenizer(_merging_model(mergeable, merges, ids, ignore_merges=pre in IGNORE_MERGES))
+        self._bpe = tokenizers.Tokenizer(merging_model(mergeable, merges, ids, ignore_merges=ignore_merges))
         self._bpe.pre_tokenizer = splitter
+        self._normalizer = normalizer
+        if normalizer is not None:
+            self._bpe.normalizer = normalizer
         self._tokens, self._kinds = vocabulary.tokens, vocabulary.kinds
         self.longest = max(1, *map(len, vocabulary.tokens))  # merged tokens have one symbol per byte
 
     def encode(self, text: str, *, starts: bool) -> list[int]:
-        ids: list[int] = self._bpe.encode_batch_fast([text], add_special_tokens=False)[0].ids  # `encode` would keep the GIL
+        ids = ids_of(self._bpe, text)
         return [number for number in ids if number < self._size] if self._lacking else ids
 
     def token_bytes(self, token_id: int) -> bytes:
-        token = self._tokens[token_id]
-        return symbol_bytes(token) if self._kinds[token_id] == NORMAL else token.encode()
+        return symbol_bytes(self._tokens[token_id]) if self._kinds[token_id] == NORMAL else b""  # padding is no text
 
     def countable(self, text: bytes) -> int:
+        if self._normalizer is not None:
+            text = normalized(self._normalizer, text.decode()).encode()
         return len(text.translate(None, self._lacking))
 
 
-def _merging_model(mergeable: dict[str, int], merges: Sequence[str], ids: dict[str, int], *, ignore_merges: bool) -> models.BPE:
-    if not mergeable.keys() >= _SYMBOLS:
-        raise ModelFileError("'tokenizer.ggml.token_type' calls a token of a single byte a control token: plain text could make it")
-    pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
+def merging_model(
+    mergeable: dict[str, int], merges: Sequence[tuple[str, str]], ids: dict[str, int], *, ignore_merges: bool, **options: Any
+) -> models.BPE:
+    """The library's BPE. Raises ModelFileError naming the first merge that joins or makes what is not in `mergeable`."""
+    if not all(left + right in mergeable for left, right in merges):  # the library panics on such a merge
+        _name_merge_at_fault(mergeable, merges, ids)
     try:
-        return models.BPE(mergeable, pairs, ignore_merges=ignore_merges)
-    except Exception as error:  # the library's own exception class has no name to import
-        for rank, merge in enumerate(merges):
-            left, _, right = merge.partition(" ")
-            if left not in ids or right not in ids or left + right not in ids:
-                problem = "joins or makes a token that is not in the vocabulary"
-            elif left + right not in mergeable or left not in mergeable or right not in mergeable:
-                problem = "can make a control token out of plain text"
-            else:
-                continue
-            raise ModelFileError(f"'tokenizer.ggml.merges' number {rank} {problem}") from None
-        raise ModelFileError(f"'tokenizer.ggml.merges' makes no byte-level BPE: {error!s:.80}") from None
+        return guard(lambda: models.BPE(mergeable, list(merges), ignore_merges=ignore_merges, **options), "vocabulary and merges")
+    except ModelFileError:
+        _name_merge_at_fault(mergeable, merges, ids)
+        raise
+
+
+def _name_merge_at_fault(mergeable: dict[str, int], merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> None:
+    for rank, (left, right) in enumerate(merges):
+        if left not in ids or right not in ids or left + right not in ids:
+            raise ModelFileError(f"the merge number {rank} joins or makes a token that is not in the vocabulary")
+        if not {left, right, left + right} <= mergeable.keys():
+            raise ModelFileError(f"the merge number {rank} can make a control token out of plain text")

@@ -10,7 +10,7 @@ from ..errors import ModelFileError
 from ..gguf import GgufFile
 from .added_tokens import AddedToken, AddedTokens
 from .byte_level import ByteLevelBpe
-from .pre_tokenizers import ADD_BOS
+from .pre_tokenizers import ADD_BOS, IGNORE_MERGES, pre_tokenizer
 from .sentencepiece import SentencePieceBpe
 from .tokenizer import Tokenizer, fingerprint_of
 from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary, vocabulary_of
@@ -33,12 +33,14 @@ def _byte_level(gguf: GgufFile) -> Tokenizer:
     pre = gguf.metadata.get("tokenizer.ggml.pre")
     if not isinstance(pre, str):
         raise ModelFileError(f"{gguf.path.name}: the key 'tokenizer.ggml.pre' is missing: guessing it would change the tokens")
+    splitter = pre_tokenizer(pre)
     merges, template = _strings(gguf, "merges"), _template(gguf)
+    pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
     vocabulary = vocabulary_of(_strings(gguf, "tokens"), _kinds(gguf))
     added = _added_tokens(gguf, vocabulary, template)
     return Tokenizer(
         vocabulary,
-        ByteLevelBpe(vocabulary, merges, pre, _guarded(added)),
+        ByteLevelBpe(vocabulary, pairs, splitter, _guarded(added), ignore_merges=pre in IGNORE_MERGES),
         AddedTokens(added),
         bos_id=_id(gguf, "bos_token_id"),
         add_bos=_flag(gguf, "add_bos_token", pre in ADD_BOS),

@@ -1,0 +1,82 @@
+"""The small JSON files beside a model's weights, and what they say of a tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import ModelFileError
+
+MAX_BYTES = 64 << 20  # tokenizer.json of a vocabulary of 262,144 has 33 MB
+
+
+def read_text(path: Path, limit: int = MAX_BYTES) -> str | None:
+    """None when there is no such file."""
+    try:
+        if path.stat().st_size > limit:
+            raise ModelFileError(f"{path.name} has {path.stat().st_size} bytes, the limit is {limit}")
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ModelFileError(f"cannot read {path.name}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ModelFileError(f"{path.name} is not UTF-8") from None
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file, None when there is no such file. Raises ModelFileError."""
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ModelFileError(f"{path.name} is not JSON: {error!s:.100}") from None
+    except RecursionError:
+        raise ModelFileError(f"{path.name} nests too deep") from None
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{path.name} must hold a JSON object, found {type(value).__name__}")
+    return value
+
+
+def template_of_folder(folder: Path) -> str | None:
+    """The chat template: chat_template.jinja, else the one of tokenizer_config.json (the one named "default", where it has several)."""
+    if (text := read_text(folder / "chat_template.jinja")) is not None:
+        return text
+    template = (read_object(folder / "tokenizer_config.json") or {}).get("chat_template")
+    if isinstance(template, list):
+        named = {item.get("name"): item.get("template") for item in template if isinstance(item, dict)}
+        template = named.get("default")
+    if template is not None and not isinstance(template, str):
+        raise ModelFileError("tokenizer_config.json: 'chat_template' must be a string, or a list of templates with their names")
+    return template
+
+
+def token_text(config: dict[str, Any], name: str) -> str | None:
+    """A token that tokenizer_config.json names, given as a string or as an object."""
+    token = config.get(name)
+    if isinstance(token, dict):
+        token = token.get("content")
+    if token is not None and not isinstance(token, str):
+        raise ModelFileError(f"tokenizer_config.json: {name!r} must be a string or an object with 'content'")
+    return token
+
+
+def token_ids(config: dict[str, Any], name: str, file: str) -> list[int]:
+    """One id or a list of ids."""
+    value = config.get(name)
+    ids = value if isinstance(value, list) else [] if value is None else [value]
+    for number in ids:
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise ModelFileError(f"{file}: {name!r} must be token ids, found {type(number).__name__}")
+    return ids
+
+
+def flag(config: dict[str, Any], name: str) -> bool | None:
+    value = config.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ModelFileError(f"tokenizer_config.json: {name!r} must be true or false, found {type(value).__name__}")
+    return value
