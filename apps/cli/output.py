@@ -25,31 +25,36 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def megabytes(size: int) -> str:
+def megabytes(size: float) -> str:
     return f"{size / 1e6:,.1f} MB"
 
 
 class Progress:
-    """Shows a long piece of work on stderr: one line that is rewritten on a terminal, one line per stage elsewhere."""
+    """Shows long work on stderr: on a terminal one line that is rewritten; elsewhere a line per stage, and one every ten seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, stream: Any = None) -> None:
         self._clock = clock
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream is not None and bool(self._stream.isatty())
         self._stage = ""
+        self._began, self._first = 0.0, 0  # of the stage: when, and at how many bytes
         self._next = 0.0
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        new = what != self._stage
-        self._stage = what
-        if not self._terminal:
-            if new and self._stream is not None:  # None: stderr was closed
-                click.echo(what, file=self._stream)
+        if self._stream is None:  # stderr was closed
             return
-        if new or self._clock() >= self._next:
-            self._next = self._clock() + 0.1
-            amount = f"  {megabytes(done)}" + (f" of {megabytes(total)}" if total else "") if done else ""
-            click.echo(f"\r\x1b[K{what}{amount}", file=self._stream, nl=False)
+        now, new = self._clock(), what != self._stage
+        if new:
+            self._stage, self._began, self._first = what, now, done
+        elif now < self._next:
+            return
+        self._next = now + (0.1 if self._terminal else 10.0)
+        amount = f"  {megabytes(done)}" + (f" of {megabytes(total)}" if total else "") if done else ""
+        rate = f"  {megabytes((done - self._first) / (now - self._began))}/s" if done > self._first and now > self._began else ""
+        if self._terminal:
+            click.echo(f"\r\x1b[K{what}{amount}{rate}", file=self._stream, nl=False)
+        else:
+            click.echo(f"{what}{amount}{rate}", file=self._stream)
 
     def close(self) -> None:
         if self._terminal and self._stage:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,21 @@ class Terminal(list[str]):
 
 
 def test_progress_on_a_terminal_rewrites_its_line_at_most_ten_times_a_second() -> None:
-    shown, now = Terminal(), iter([0.0, 0.05, 0.2, 0.2])
+    shown, now = Terminal(), iter([0.0, 0.05, 0.2])
     progress = Progress(clock=lambda: next(now), stream=shown)
     for done in (0, 1_000_000, 2_000_000):
         progress("copying", done, 4_000_000)
     progress.close()
-    assert "".join(shown) == "\r\x1b[Kcopying\r\x1b[Kcopying  2.0 MB of 4.0 MB\r\x1b[K"
+    assert "".join(shown) == "\r\x1b[Kcopying\r\x1b[Kcopying  2.0 MB of 4.0 MB  10.0 MB/s\r\x1b[K"
+
+
+def test_progress_in_a_log_is_a_line_per_stage_and_every_ten_seconds() -> None:
+    log, now = StringIO(), iter([0.0, 9.0, 20.0, 21.0])
+    progress = Progress(clock=lambda: next(now), stream=log)
+    for what, done in (("downloading", 1_000_000), ("downloading", 5_000_000), ("downloading", 41_000_000), ("checking", 0)):
+        progress(what, done, None)
+    progress.close()
+    assert log.getvalue() == "downloading  1.0 MB\ndownloading  41.0 MB  2.0 MB/s\nchecking\n"
 
 
 def test_progress_without_a_stderr_says_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,7 @@ def test_what_an_earlier_pull_left_is_pulled_anew_when_it_was_damaged(
     index.faults = [Fault(), Fault(), *BUSY]
     with pytest.raises(CloudUnreachable):
         pull("tiny", store, catalogue, patience=HURRY)
-    (joined,) = store.root.glob("partial/*/joined.part")
+    (joined,) = store.root.glob("partial/*/tiny.gguf.part")
     joined.write_bytes(bytes(joined.stat().st_size))
     pull("tiny", store, catalogue)
     assert store.path("tiny").read_bytes() == whole
@@ -140,7 +140,7 @@ def test_what_was_written_of_a_part_that_was_cut_off_does_not_stay(
     index.faults = [Fault(), Fault(), *BUSY]
     with pytest.raises(CloudUnreachable):
         pull("tiny", store, catalogue, patience=HURRY)
-    (joined,) = store.root.glob("partial/*/joined.part")
+    (joined,) = store.root.glob("partial/*/tiny.gguf.part")
     with joined.open("ab") as out:
         out.write(b"half of part three")
     index.asked.clear()

@@ -6,12 +6,13 @@ import json
 import os
 import pwd
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from hybrid.shared_protocol.errors import ChecksumMismatch, ConfigError, InvalidRequest, ModelFileError, ModelNotFound
 from hybrid.shared_protocol.model import load_model
-from hybrid.shared_protocol.model_card import sha256_of
+from hybrid.shared_protocol.model_files import sha256_of, state_of
 from hybrid.shared_protocol.pull import pull
 from hybrid.shared_protocol.store import Store
 
@@ -164,3 +165,18 @@ def test_a_path_loads_without_a_store(tiny_llama_path: Path, tmp_path: Path) -> 
     assert load_model(str(tiny_llama_path), store).card.name == "tiny"
     assert load_model(tiny_llama_path, store).card == load_model(str(tiny_llama_path), store).card
     assert not store.root.exists()
+
+
+def test_a_folders_hash_is_that_of_the_list_that_sha256sum_prints_and_other_files_do_not_count(tmp_path: Path) -> None:
+    for name in ("tokenizer.json", "config.json", "model.safetensors", "pytorch_model.bin", "README.md"):
+        (tmp_path / name).write_bytes(name.encode())
+    listed = "".join(f"{sha256(name.encode()).hexdigest()}  {name}\n" for name in ("config.json", "model.safetensors", "tokenizer.json"))
+    assert sha256_of(tmp_path) == sha256(listed.encode()).hexdigest()
+    before = state_of(tmp_path)
+    (tmp_path / "README.md").write_bytes(b"other")
+    assert state_of(tmp_path) == before
+    copy = tmp_path / "copy"
+    copy.write_bytes(b"config.json")
+    copy.replace(tmp_path / "config.json")
+    assert state_of(tmp_path) != before
+    assert sha256_of(tmp_path) == sha256(listed.encode()).hexdigest()
