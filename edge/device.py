@@ -13,7 +13,7 @@ from ..router.request import RouteRequest
 from ..shared_protocol.errors import Cancelled, ClientClosed
 from ..shared_protocol.model import Model, load_model
 from ..shared_protocol.sampling import SamplingParams
-from .native import NativeRuntime
+from .open_runtime import RuntimeName, open_runtime
 from .session import EdgeAnswer, EdgeChunk, Session
 from .wait_for_end import wait_for_end
 
@@ -27,8 +27,11 @@ class Device:
     finds the device in the middle of something.
     """
 
-    def __init__(self, source: str | Path | Model, *, context: int | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self, source: str | Path | Model, *, runtime: RuntimeName = "native", context: int | None = None, threads: int | None = None
+    ) -> None:
         self._source = source
+        self._runtime = runtime
         self._context = context
         self._threads = threads
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="hybrid-edge")
@@ -49,6 +52,11 @@ class Device:
     @property
     def context(self) -> int:
         return self.session.held.context
+
+    @property
+    def can_draft(self) -> bool:
+        """Whether its runtime can take back what the cloud does not accept."""
+        return self._session is not None and self._session.held.can_truncate
 
     async def load(self) -> Session:
         """The session, loaded if it is not yet; raises what loading raises, and tries again at the next call. ClientClosed when closed."""
@@ -106,7 +114,8 @@ class Device:
 
     def _open(self) -> None:
         model = self._source if isinstance(self._source, Model) else load_model(self._source)
-        self._session = Session(NativeRuntime(model, threads=self._threads, context=self._context), model)  # kept if nobody waits any more
+        runtime = open_runtime(model, self._runtime, threads=self._threads, context=self._context)
+        self._session = Session(runtime, model)  # kept if nobody waits any more
 
     async def close(self) -> None:
         """Wait for what runs, then free the model; may be called again."""

@@ -17,6 +17,7 @@ class HeldTokens(EdgeRuntime):
         self._runtime = runtime
         self.card = runtime.card
         self.context = runtime.context
+        self.kernel_id = runtime.kernel_id
         self.can_truncate = runtime.can_truncate
         runtime.truncate(0)
         self.ids: list[int] = []
@@ -28,6 +29,8 @@ class HeldTokens(EdgeRuntime):
             if mine != theirs:
                 break
             same += 1
+        if same < len(self.ids) and not self.can_truncate:
+            same = 0
         self.truncate(same)
         return same
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..npu_backends.cpu.process import usable_cpus
 from ..npu_backends.cpu.select import open_executor
 from ..npu_backends.step import StepBatch
 from ..quant.at_load import Quantise, quantised
-from ..shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest
+from ..shared_protocol.errors import Cancelled, EngineFailed, RuntimeClosed
 from ..shared_protocol.model import Model
 from ..shared_protocol.runtime import EdgeRuntime, MemoryReport
+from .checks import check_length, checked_ids, chosen_context
+from .cost_curve import CostCurve, key_of
 
-DEFAULT_CONTEXT = 4096
 BLOCK_SIZE = 16
 CHUNK = 32  # tokens per step: a cancelled prompt ends after at most so many more
-REPEATS = 3  # of each point of the cost curve
 
 
 class NativeRuntime(EdgeRuntime):
@@ -41,13 +42,12 @@ class NativeRuntime(EdgeRuntime):
         context: int | None = None,
         quantise: Quantise | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        curves: Path | None = None,
     ) -> None:
         model = quantised(model, quantise)
         self.card = model.card
         self.can_truncate = True
-        self.context = min(DEFAULT_CONTEXT, model.card.context_length) if context is None else context
-        if not 1 <= self.context <= model.card.context_length:
-            raise InvalidRequest(f"context must be between 1 and the model's {model.card.context_length} tokens, found {context}")
+        self.context = chosen_context(context, model.card)
         blocks = -(-self.context // BLOCK_SIZE)
         model = model.for_context(self.context)
         self._executor = open_executor(model, num_blocks=1 + blocks, block_size=BLOCK_SIZE, threads=threads, backend=backend)
@@ -56,57 +56,46 @@ class NativeRuntime(EdgeRuntime):
         self._vocab = self._executor.vocab_size
         self._length = 0
         self._cancelled = threading.Event()
-        self._clock = clock
-        self._curve: list[float] = [0.0]
+        self._closed = False
+        self._curve = CostCurve(
+            key_of(model.card.file_hash, "native", self.kernel_id, threads or usable_cpus()), clock=clock, folder=curves
+        )
 
     @property
     def length(self) -> int:
         return self._length
 
     def extend(self, ids: Sequence[int], rows: int = 1) -> NDArray[np.float32]:
-        if not 0 <= rows <= len(ids):
-            raise InvalidRequest(f"rows must be between 0 and the {len(ids)} tokens fed, found {rows}")
-        if self._length + len(ids) > self.context:
-            raise ContextOverflow(asked=self._length + len(ids), limit=self.context)
-        tokens = np.asarray(ids, dtype=np.int64)
-        if tokens.size and not 0 <= int(tokens.min()) <= int(tokens.max()) < self._vocab:
-            raise InvalidRequest(f"token ids must be between 0 and {self._vocab - 1}")
+        self._check_open()
+        tokens = checked_ids(ids, rows, held=self._length, context=self.context, vocab=self._vocab)
         start = self._length
         first_row = len(ids) - rows
         parts = [np.empty((0, self._vocab), dtype=np.float32)]
         try:
             self._check_cancelled()
             for at in range(0, len(ids), CHUNK):
-                parts.append(self._step(tokens[at : at + CHUNK].astype(np.int32), first_row - at))
+                parts.append(self._step(tokens[at : at + CHUNK], first_row - at))
                 self._check_cancelled()
-        except BaseException:
+        except BaseException as error:
             self._length = start
+            if self._closed and isinstance(error, EngineFailed):
+                raise RuntimeClosed from None
             raise
         return parts[-1] if len(parts) == 2 else np.concatenate(parts)
 
     def truncate(self, length: int) -> None:
-        if not 0 <= length <= self._length:
-            raise InvalidRequest(f"cannot truncate to {length}: {self._length} tokens are held")
+        self._check_open()
+        check_length(length, self._length)
         self._length = length
 
     def cost_curve(self, k_max: int) -> NDArray[np.float64]:
-        """Milliseconds of a k-token `extend` with logits for every row, k = 0..k_max, at the current length; median of a few.
+        """Milliseconds of a k-token `extend` with logits for every row, k = 0..k_max, at the length held when it is first measured.
 
-        Measured once per k. The sequence is as before afterwards. Raises ContextOverflow without room for k_max more tokens.
+        The sequence is as before afterwards. Raises ContextOverflow without room for k_max more tokens.
         """
+        self._check_open()
         start = self._length
-        try:
-            for k in range(len(self._curve), k_max + 1):
-                times = []
-                for _ in range(REPEATS):
-                    began = self._clock()
-                    self.extend([0] * k, rows=k)
-                    times.append((self._clock() - began) * 1000.0)
-                    self.truncate(start)
-                self._curve.append(statistics.median(times))
-        finally:
-            self._length = start
-        return np.array(self._curve[: k_max + 1], dtype=np.float64)
+        return self._curve.upto(k_max, lambda k: self.extend([0] * k, rows=k), lambda: self.truncate(start))
 
     def memory(self) -> MemoryReport:
         return self._executor.memory()
@@ -115,7 +104,12 @@ class NativeRuntime(EdgeRuntime):
         self._cancelled.set()
 
     def close(self) -> None:
+        self._closed, self._length = True, 0
         self._executor.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeClosed
 
     def _step(self, tokens: NDArray[np.int32], first_row: int) -> NDArray[np.float32]:
         """One chunk at the end of the sequence; logits of its tokens from index `first_row` on (which may lie past it, or before 0)."""

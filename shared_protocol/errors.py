@@ -154,6 +154,13 @@ class ClientClosed(Unavailable):
         super().__init__("this client is closed")
 
 
+class RuntimeClosed(Unavailable):
+    """A device's runtime was used after it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__("this runtime is closed", hint="open another one")
+
+
 class ModelFileError(HybridError):
     """A model file is corrupt, truncated, hostile, or of a kind that is not supported; names the tensor or key."""
 

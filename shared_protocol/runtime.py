@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,21 +47,24 @@ class LinkState:
 
 
 class EdgeRuntime(Protocol):
-    """One sequence of one model on the device. Not thread-safe but for `cancel`."""
+    """One sequence of one model on the device. Not thread-safe but for `cancel`; anything but `close` raises RuntimeClosed, an Unavailable,
+    once it is closed."""
 
     card: ModelCard
     context: int  # tokens it can hold
-    can_truncate: bool  # else fork()/snapshot() are there
+    kernel_id: str  # what computes; bits are promised only between equal ones
+    can_truncate: bool  # else it can only start anew, or restore a snapshot
 
     def extend(self, ids: Sequence[int], rows: int = 1) -> NDArray[np.float32]:
         """Feed `ids`; return the logits of the last `rows` of them, float32 [rows, vocab] (0 rows: an empty array).
 
-        Raises ContextOverflow when the sequence would outgrow the model's context, Cancelled after `cancel`.
+        All of them are held afterwards or, when it raises, none. Raises ContextOverflow when the sequence would outgrow the context,
+        InvalidRequest for ids or rows that do not exist, Cancelled after `cancel`.
         """
         ...
 
     def truncate(self, length: int) -> None:
-        """Forget everything after the first `length` tokens."""
+        """Forget everything after the first `length` tokens. 0 can always be had, other lengths with `can_truncate`."""
         ...
 
     @property
@@ -79,4 +82,33 @@ class EdgeRuntime(Protocol):
         """Make the running or next `extend` raise Cancelled; may be called from another thread."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free what it holds; may be called again."""
+        ...
+
+
+@runtime_checkable
+class Branching(Protocol):
+    """Offered by runtimes that hold several sequences over the same weights."""
+
+    def fork(self) -> Self:
+        """Another runtime that holds what this one does; the two go on, and are closed, each on its own. Raises Unavailable when the
+        runtime was not opened for that many."""
+        ...
+
+    def extend_branches(self, branches: Sequence[tuple[Self, Sequence[int]]], rows: int = 1) -> list[NDArray[np.float32]]:
+        """Feed several forks together, in one batch where it fits: for each what its own `extend` would return. All or none."""
+        ...
+
+
+@runtime_checkable
+class Snapshotting(Protocol):
+    """Offered by runtimes that can hand out what they hold."""
+
+    def snapshot(self) -> bytes:
+        """What is held, in the runtime's own form."""
+        ...
+
+    def restore(self, snapshot: bytes) -> None:
+        """Hold what the snapshot does. Raises InvalidRequest for one that is torn or of another model or kernel, which changes nothing."""
+        ...

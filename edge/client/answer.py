@@ -111,7 +111,7 @@ class Answer:
             quota=QuotaView(0.0, quota.capacity, quota.refill_per_s) if over_quota else quota,
             count_tokens=None if ids is None else lambda _: len(ids),
             privacy_floor=self._floor,
-            speculation=replace(services.facts, rtt_s=link.rtt_s) if able and device.edge_available else None,
+            speculation=replace(services.facts, rtt_s=link.rtt_s) if able and device.edge_available and services.can_draft else None,
         )
         return decide(request, context)
 

@@ -16,6 +16,7 @@ from ...shared_protocol.model import Model
 from ..device import Device
 from ..device_state import DeviceReader, LinuxDevice
 from ..drafter import Mutate
+from ..open_runtime import RUNTIMES, RuntimeName
 from ..transport.cloud import CloudClient
 from ..transport.link_monitor import LinkMonitor
 from .completions import AsyncCompletions
@@ -40,6 +41,7 @@ class AsyncHybridClient:
         policy: Policy | str | Path | None = None,
         user: str = "local",
         device_state: DeviceReader | None = None,
+        runtime: RuntimeName = "native",
         context: int | None = None,
         threads: int | None = None,
         stall_s: float = 30.0,
@@ -53,14 +55,17 @@ class AsyncHybridClient:
         """`edge`: a model of the store, a path, or a loaded model; None: no device. `cloud`: the server's address; None: no cloud.
         `policy`: a policy, or the path of a policy file; None: the default one.
 
-        `context`: tokens the device holds at most (4,096, or what the model allows). `stall_s`: how long the cloud may be silent before
-        and in a streamed or drafted answer, `probe_timeout_s` when it is asked whether it is there. `on_link_loss`: what becomes of an
-        answer that both were writing. `draft_len`: tokens drafted per round instead of the plan's number. `mutate_drafts`: makes, per
+        `runtime`: what computes on the device, "native" or "llama_cpp". `context`: tokens the device holds at most (4,096, or what the
+        model allows). `stall_s`: how long the cloud may be silent before and in a streamed or drafted answer, `probe_timeout_s` when it is
+        asked whether it is there. `on_link_loss`: what becomes of an answer that both were writing. `draft_len`: tokens drafted per round
+        instead of the plan's number. `mutate_drafts`: makes, per
         answer, what replaces drafted ids, to exercise rejection.
         """
         if edge is None and cloud is None:
             raise ConfigError("neither a device model nor a cloud is given", hint="pass edge=MODEL, cloud=URL, or both")
-        self._device = None if edge is None else Device(edge, context=context, threads=threads)
+        if runtime not in RUNTIMES:
+            raise ConfigError(f"the runtime {runtime!r} is not known", param="runtime", hint=" or ".join(RUNTIMES))
+        self._device = None if edge is None else Device(edge, runtime=runtime, context=context, threads=threads)
         self._cloud = None if cloud is None else CloudClient(cloud, api_key, stall_s=stall_s, probe_timeout_s=probe_timeout_s)
         if not isinstance(policy, Policy):
             policy = Policy.default() if policy is None else Policy.load(policy)

@@ -31,3 +31,7 @@ class Services:
     mutate: Callable[[], Mutate] | None = None  # corrupts drafts, for tests of exactness
     closed: bool = False  # the client was: whatever still runs ends
     can_speculate: bool = True  # until the cloud says that its vocabulary is another one
+
+    @property
+    def can_draft(self) -> bool:
+        return self.device is not None and self.device.can_draft

@@ -147,13 +147,13 @@ def _load(found: Found) -> Library:
 
 
 _LOG = ctypes.CFUNCTYPE(None, c_int, c_char_p, c_void_p)
-_WARNING, _LINES = 3, 200  # of a load and of a context together llama.cpp logs less than so many lines
+_INFO, _WARNING, _ERROR, _LINES = 2, 3, 4, 1000
 _log: list[tuple[int, str]] = []
 
 
 def _keep_log(level: int, text: bytes | None, data: object) -> None:
     """llama.cpp logs to stderr otherwise."""
-    if text and text.strip(b".\n"):
+    if text and _INFO <= level <= _ERROR:
         _log.append((level, text.decode(errors="replace").strip()))
         del _log[:-_LINES]
 

@@ -27,6 +27,7 @@ class ToyRuntime(EdgeRuntime):
     def __init__(self, context: int = 64, model: int = 0) -> None:
         self.card = CARD
         self.context = context
+        self.kernel_id = "toy"
         self.can_truncate = True
         self.held: list[int] = []
         self.fed = 0
