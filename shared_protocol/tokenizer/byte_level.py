@@ -55,7 +55,7 @@ class ByteLevelBpe:
         lacking = {byte: symbol for byte, symbol in enumerate(symbols) if symbol not in ids}
         for byte in ESSENTIAL_BYTES:
             if byte in lacking:
-                raise ModelFileError(f"the vocabulary has no token for the byte 0x{byte:02X}: some text could not be written")
+                raise ModelFileError(f"'{vocabulary.where}tokens' has no token for the byte 0x{byte:02X}: some text could not be written")
         # The library drops an unknown symbol before it merges, so that its neighbours would meet; llama.cpp drops it after.
         # So the lacking bytes get ids past the vocabulary, and `encode` drops those.
         self._size = len(vocabulary)
@@ -63,9 +63,11 @@ class ByteLevelBpe:
         for number in guarded:
             mergeable.pop(vocabulary.tokens[number], None)
         if not mergeable.keys() >= _SYMBOLS:
-            raise ModelFileError("the vocabulary calls a token of a single byte a control token: plain text could make it")
+            raise ModelFileError(
+                f"'{vocabulary.where}token_type' calls the token of a single byte a control token: plain text could make it"
+            )
         self._lacking = bytes(lacking)
-        self._bpe = tokenizers.Tokenizer(merging_model(mergeable, merges, ids, ignore_merges=ignore_merges))
+        self._bpe = tokenizers.Tokenizer(merging_model(vocabulary, mergeable, merges, ignore_merges=ignore_merges))
         self._bpe.pre_tokenizer = splitter
         self._normalizer = normalizer
         if normalizer is not None:
@@ -87,21 +89,22 @@ class ByteLevelBpe:
 
 
 def merging_model(
-    mergeable: dict[str, int], merges: Sequence[tuple[str, str]], ids: dict[str, int], *, ignore_merges: bool, **options: Any
+    vocabulary: Vocabulary, mergeable: dict[str, int], merges: Sequence[tuple[str, str]], *, ignore_merges: bool, **options: Any
 ) -> models.BPE:
     """The library's BPE. Raises ModelFileError naming the first merge that joins or makes what is not in `mergeable`."""
     if not all(left + right in mergeable for left, right in merges):  # the library panics on such a merge
-        _name_merge_at_fault(mergeable, merges, ids)
+        _name_merge_at_fault(vocabulary, mergeable, merges)
     try:
         return guard(lambda: models.BPE(mergeable, list(merges), ignore_merges=ignore_merges, **options), "vocabulary and merges")
     except ModelFileError:
-        _name_merge_at_fault(mergeable, merges, ids)
+        _name_merge_at_fault(vocabulary, mergeable, merges)
         raise
 
 
-def _name_merge_at_fault(mergeable: dict[str, int], merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> None:
+def _name_merge_at_fault(vocabulary: Vocabulary, mergeable: dict[str, int], merges: Sequence[tuple[str, str]]) -> None:
+    ids = vocabulary.ids
     for rank, (left, right) in enumerate(merges):
         if left not in ids or right not in ids or left + right not in ids:
-            raise ModelFileError(f"the merge number {rank} joins or makes a token that is not in the vocabulary")
+            raise ModelFileError(f"'{vocabulary.where}merges' number {rank} joins or makes a token that is not in the vocabulary")
         if not {left, right, left + right} <= mergeable.keys():
-            raise ModelFileError(f"the merge number {rank} can make a control token out of plain text")
+            raise ModelFileError(f"'{vocabulary.where}merges' number {rank} can make a control token out of plain text")

@@ -13,6 +13,7 @@ from .byte_level import ByteLevelBpe
 from .pre_tokenizers import ADD_BOS, IGNORE_MERGES, pre_tokenizer
 from .sentencepiece import SentencePieceBpe
 from .tokenizer import Tokenizer, fingerprint_of
+from .unigram import unigram
 from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary, vocabulary_of
 
 KEEP_SPACE = ("<unk>", "<s>", "<|endoftext|>")  # of Phi-3's marks
@@ -21,7 +22,7 @@ END_TOKEN_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 def tokenizer_of(gguf: GgufFile) -> Tokenizer:
     """Build the tokenizer that a GGUF file describes. Raises ModelFileError naming the key at fault."""
-    kinds = {"gpt2": (_byte_level, "byte-level BPE"), "llama": (_sentencepiece, "SentencePiece BPE")}
+    kinds = {"gpt2": (_byte_level, "byte-level BPE"), "llama": (_sentencepiece, "SentencePiece BPE"), "t5": (_unigram, "Unigram")}
     kind = gguf.metadata.get("tokenizer.ggml.model")
     if not isinstance(kind, str) or kind not in kinds:
         supported = ", ".join(f"{name} ({what})" for name, (_, what) in kinds.items())
@@ -67,6 +68,30 @@ def _sentencepiece(gguf: GgufFile) -> Tokenizer:
         space_first=space_first,
         fingerprint=fingerprint_of(
             ["llama", repr((space_first, template)), repr(_strips(gguf))], [vocabulary.tokens], [vocabulary.kinds, scores]
+        ),
+    )
+
+
+def _unigram(gguf: GgufFile) -> Tokenizer:
+    if "tokenizer.ggml.precompiled_charsmap" in gguf.metadata:
+        raise ModelFileError(f"{gguf.path.name}: 'tokenizer.ggml.precompiled_charsmap', a normalisation by table, is not supported")
+    template = _template(gguf)
+    vocabulary = vocabulary_of(_strings(gguf, "tokens"), _kinds(gguf))
+    scores = _scores(gguf, len(vocabulary))
+    space_first, merge_spaces = _flag(gguf, "add_space_prefix", False), _flag(gguf, "remove_extra_whitespaces", False)
+    added = _added_tokens(gguf, vocabulary, template)
+    unknown = _id(gguf, "unknown_token_id", 2)
+    return Tokenizer(
+        vocabulary,
+        unigram(vocabulary, scores, unknown, _guarded(added), space_first=space_first, merge_spaces=merge_spaces),
+        AddedTokens(added),
+        bos_id=_id(gguf, "bos_token_id"),
+        add_bos=_flag(gguf, "add_bos_token", False),
+        end_ids=_end_ids(gguf) or [1],
+        add_eos=_flag(gguf, "add_eos_token", True),
+        space_first=space_first,
+        fingerprint=fingerprint_of(
+            ["t5", repr((space_first, merge_spaces, unknown, template))], [vocabulary.tokens], [vocabulary.kinds, scores]
         ),
     )
 

@@ -35,6 +35,14 @@ def byte_of(token: str) -> int | None:
     return int(found[1], 16) if found else None
 
 
+def piece_bytes(vocabulary: Vocabulary, token_id: int) -> bytes:
+    """What a token of SentencePiece's adds to the text; b"" for one that is neither text nor a byte."""
+    token, kind = vocabulary.tokens[token_id], vocabulary.kinds[token_id]
+    if kind == BYTE and (byte := byte_of(token)) is not None:
+        return bytes([byte])
+    return token.replace(SPACE, " ").encode() if kind == NORMAL else b""
+
+
 class SentencePieceBpe:
     """`longest`, `encode`, `token_bytes` and `countable` as `tokenizer.Encoder` has them."""
 
@@ -49,7 +57,7 @@ class SentencePieceBpe:
         bytes_by_value = {byte_of(token): number for number, token in enumerate(vocabulary.tokens) if kinds[number] == BYTE}
         for byte in range(256):
             if byte not in bytes_by_value:
-                raise ModelFileError(f"'tokenizer.ggml.tokens' has no token for the byte <0x{byte:02X}>: some text could not be written")
+                raise ModelFileError(f"'{vocabulary.where}tokens' has no token for the byte <0x{byte:02X}>: some text could not be written")
         self._byte_ids = [bytes_by_value[byte] for byte in range(256)]
         self._ids = {text: number for text, number in vocabulary.ids.items() if number not in guarded and kinds[number] != BYTE}
         self._order: Mapping[str, float] = {text: -scores[number] for text, number in self._ids.items() if len(text) > 1}
@@ -73,10 +81,7 @@ class SentencePieceBpe:
         return ids
 
     def token_bytes(self, token_id: int) -> bytes:
-        token, kind = self._vocabulary.tokens[token_id], self._vocabulary.kinds[token_id]
-        if kind == BYTE and (byte := byte_of(token)) is not None:
-            return bytes([byte])
-        return token.replace(SPACE, " ").encode() if kind == NORMAL else b""
+        return piece_bytes(self._vocabulary, token_id)
 
     def countable(self, text: bytes) -> int:
         return len(text)

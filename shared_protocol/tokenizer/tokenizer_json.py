@@ -21,7 +21,7 @@ from .byte_level import ByteLevelBpe, merging_model
 from .folder_files import flag, read_object, template_of_folder, token_ids, token_text
 from .json_parts import begins_and_ends, build, members
 from .library import LibraryEncoder, guard, normalized
-from .sentencepiece import SPACE, byte_of
+from .sentencepiece import SPACE, byte_of, piece_bytes
 from .tokenizer import Encoder, Tokenizer, fingerprint_of
 from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary, vocabulary_of
 
@@ -115,7 +115,7 @@ def _vocabulary(root: dict[str, Any], model: dict[str, Any], template: str | Non
         kinds[unknown] = UNKNOWN
     for token, special in added:
         kinds[token.token_id] = CONTROL if special else USER_DEFINED
-    vocabulary = vocabulary_of(tokens, kinds)
+    vocabulary = vocabulary_of(tokens, kinds, "tokenizer.json:model.")
     normalizer = build("normalizer", root.get("normalizer"))
     for item, (token, _) in zip(root.get("added_tokens") or [], added, strict=True):
         if item.get("normalized") and normalizer is not None and normalized(normalizer, token.text).removeprefix(SPACE) != token.text:
@@ -165,7 +165,7 @@ def _encoder(root: dict[str, Any], model: dict[str, Any], vocabulary: Vocabulary
     engine, ids = _plain_model(model, vocabulary, guarded - {unknown}, unknown)
     first, later = (_pipeline(engine, normalizer, root.get("pre_tokenizer"), starts) for starts in (True, False))
     bounded = fallback or (model["type"] == "BPE" and not model.get("fuse_unk"))
-    return LibraryEncoder(first, later, ids, [_piece(vocabulary, number) for number in range(len(vocabulary))], bounded=bounded)
+    return LibraryEncoder(first, later, ids, [piece_bytes(vocabulary, number) for number in range(len(vocabulary))], bounded=bounded)
 
 
 def _plain_model(
@@ -186,7 +186,7 @@ def _plain_model(
         if kind == BYTE and vocabulary.tokens[number] in made:
             raise ModelFileError(f"tokenizer.json: the merges can make {vocabulary.tokens[number]!r} out of plain text")
     options = {name: model[name] for name in ("unk_token", "fuse_unk", "byte_fallback") if model.get(name) is not None}
-    return merging_model(mergeable, model["merges"], vocabulary.ids, ignore_merges=bool(model.get("ignore_merges")), **options), None
+    return merging_model(vocabulary, mergeable, model["merges"], ignore_merges=bool(model.get("ignore_merges")), **options), None
 
 
 def _pipeline(engine: models.Model, normalizer: Any, pre_tokenizer: Any, starts: bool) -> tokenizers.Tokenizer:
@@ -206,13 +206,6 @@ def _without_first_space(part: Any) -> Any:
     if part.get("type") == "Metaspace" and part.get("prepend_scheme") == "first":
         return {**part, "prepend_scheme": "never", "add_prefix_space": False}
     return {**part, "pretokenizers": [_without_first_space(item) for item in part["pretokenizers"]]} if "pretokenizers" in part else part
-
-
-def _piece(vocabulary: Vocabulary, number: int) -> bytes:
-    token, kind = vocabulary.tokens[number], vocabulary.kinds[number]
-    if kind == BYTE and (byte := byte_of(token)) is not None:
-        return bytes([byte])
-    return token.replace(SPACE, " ").encode() if kind == NORMAL else b""
 
 
 def _space_first(root: dict[str, Any]) -> bool:

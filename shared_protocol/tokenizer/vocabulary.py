@@ -25,6 +25,7 @@ class Vocabulary:
 
     tokens: Sequence[str]
     kinds: Sequence[int]
+    where: str = "tokenizer.ggml."  # put before a key that an error names
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -36,7 +37,7 @@ class Vocabulary:
         ids.pop("", None)
         if len(ids) != sum(map(bool, self.tokens)):
             token, number = next((token, number) for number, token in enumerate(self.tokens) if token and ids[token] != number)
-            raise ModelFileError(f"'tokenizer.ggml.tokens' holds a token twice: {token!r:.40} has the ids {number} and {ids[token]}")
+            raise ModelFileError(f"'{self.where}tokens' holds a token twice: {token!r:.40} has the ids {number} and {ids[token]}")
         return ids
 
     def guarded(self, number: int, template: str | None) -> bool:
@@ -51,16 +52,16 @@ class Vocabulary:
         return bracketed and (text[1:2] in ("|", "｜") or template is None or text in template)
 
 
-def vocabulary_of(tokens: Sequence[str], kinds: Sequence[int] | None) -> Vocabulary:
+def vocabulary_of(tokens: Sequence[str], kinds: Sequence[int] | None, where: str = "tokenizer.ggml.") -> Vocabulary:
     """Checked; `kinds` are GGUF's token types, all normal when None."""
     if not tokens:
-        raise ModelFileError("'tokenizer.ggml.tokens' is empty")
+        raise ModelFileError(f"'{where}tokens' is empty")
     if kinds is None:
         kinds = [NORMAL] * len(tokens)
     if len(kinds) != len(tokens):
-        raise ModelFileError(f"'tokenizer.ggml.token_type' has {len(kinds)} entries for {len(tokens)} tokens")
+        raise ModelFileError(f"'{where}token_type' has {len(kinds)} entries for {len(tokens)} tokens")
     kinds = list(kinds)
-    vocabulary = Vocabulary(tokens, kinds)
+    vocabulary = Vocabulary(tokens, kinds, where)
     for text in END_TOKEN_TEXTS & vocabulary.ids.keys():
         number = vocabulary.ids[text]
         if kinds[number] == USER_DEFINED or (kinds[number] == NORMAL and text.startswith("<|")):
