@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hybrid.npu_backends.cpu.reference import ReferenceExecutor
+from hybrid.npu_backends.cpu.select import open_executor
+from hybrid.npu_backends.step import StepExecutor
 from hybrid.shared_protocol.model import Model, load_model
+from hybrid.tests.support.executors import native, needs_native
 from hybrid.tests.support.family_goldens import GOLDENS, IDS, POSITIONS
 from hybrid.tests.support.llama_cpp import library_path
 from hybrid.tests.support.llama_cpp_logits import exact_parameters_are_known, llama_cpp_logits
-from hybrid.tests.support.steps import batch_of, run
+from hybrid.tests.support.steps import batch_of, relative_errors, run
 from hybrid.tests.support.tiny_families import CONTEXT, ORIGINAL_CONTEXT, TINY, WINDOW, write_tiny
 
 TABLE = [3, 1, 4, 5, 2]
@@ -64,11 +68,30 @@ def test_the_half_precision_cache_costs_less_than_a_hundredth_of_the_spread(mode
     assert deviation(run(ReferenceExecutor(model, num_blocks=8), IDS, TABLE), exact) < 1e-2
 
 
-def test_chunks_and_neighbours_change_no_bit(model: Model) -> None:
-    executor = ReferenceExecutor(model, num_blocks=32)
+@pytest.fixture(params=["reference", pytest.param("native", marks=needs_native)])
+def executor(request: pytest.FixtureRequest, name: str, tmp_path: Path) -> Iterator[StepExecutor]:
+    """The model in Q8_0, which every executor computes."""
+    opened = open_executor(
+        load_model(write_tiny(tmp_path / "m.gguf", name, weights="Q8_0")), num_blocks=32, threads=1, backend=request.param
+    )
+    yield opened
+    opened.close()
+
+
+def test_chunks_and_neighbours_change_no_bit(executor: StepExecutor) -> None:
     whole = run(executor, IDS, TABLE)
     for chunk in (1, 7, WINDOW + 1):
         np.testing.assert_array_equal(run(executor, IDS, [6, 7, 8, 9, 10], chunk), whole)
     run(executor, IDS[:40], [6, 7, 8, 9, 10])
-    others = [(IDS[5:20], 0, [11]), (IDS[40:], 40, [6, 7, 8, 9, 10]), (IDS[3:50], 0, [12, 13, 14])]
+    others = [(IDS[5:20], 0, [11]), (IDS[40:], 40, [6, 7, 8, 9, 10]), (IDS[3:50], 0, [12, 13, 14, 15])]
     np.testing.assert_array_equal(executor.step(batch_of(others))[15:45], whole[40:])
+
+
+@needs_native
+def test_the_native_kernels_compute_what_the_file_says(name: str, tmp_path: Path) -> None:
+    """To the bit they are held to their twin. Here a last bit may turn an int8 code, which costs up to 3e-2; a wrong network costs 1."""
+    model = load_model(write_tiny(tmp_path / "m.gguf", name, weights="Q8_0")).for_context(128)
+    with native(model) as kernels:
+        ours = run(kernels, IDS, TABLE)
+    errors = relative_errors(ours, run(ReferenceExecutor(model, num_blocks=8, emulate_int8=True), IDS, TABLE))
+    assert np.median(errors) < 1.5e-2 and errors.max() < 5e-2
