@@ -29,14 +29,18 @@ class AddedToken:
 
 
 class AddedTokens:
-    """Finds added tokens as llama.cpp does: the longest first, over the whole text, then the next."""
+    """Finds added tokens as llama.cpp does: the longest first, over the whole text, then the next in what is left."""
 
     def __init__(self, tokens: Sequence[AddedToken], spaces: str = ASCII_SPACES) -> None:
         """`spaces` are the characters that `lstrip` and `rstrip` strip."""
         self._spaces = spaces
         self._tokens = sorted((token for token in tokens if token.text), key=lambda token: -len(token.text.encode()))
-        # by first character: length of the shortest token that begins so
-        self._shortest = {token.text[0]: len(token.text) for token in sorted(self._tokens, key=lambda token: -len(token.text))}
+        lengths: dict[str, set[int]] = {}
+        for token in self._tokens:
+            lengths.setdefault(token.text[0], set()).add(len(token.text))
+        self._lengths = {first: sorted(found) for first, found in lengths.items()}
+        self._texts = frozenset(token.text for token in self._tokens)
+        self._heads = frozenset(token.text[: self._lengths[token.text[0]][0]] for token in self._tokens)
 
     @property
     def guarded_texts(self) -> tuple[str, ...]:
@@ -53,50 +57,58 @@ class AddedTokens:
 
     def split(self, text: str, literal_spans: Sequence[tuple[int, int]]) -> Iterator[str | int]:
         """Yield texts and the ids of the tokens between them, in order; empty texts are left out."""
+        present = self._present(text)
+        if not present:
+            if text:
+                yield text
+            return
         literal = bytearray(len(text))
         for start, end in literal_spans:
             literal[start:end] = b"\1" * (end - start)
-        fragments: list[tuple[int, int, int]] = [(0, len(text), -1)]  # start, end, token id or -1
-        heads = self._heads(text)
-        for token in self._tokens:
-            if token.text[: self._shortest[token.text[0]]] in heads and token.text in text:
-                fragments = [part for fragment in fragments for part in self._cut(text, fragment, token, literal)]
-        for start, end, number in fragments:
-            if number >= 0:
-                yield number
-            elif end > start:
-                yield text[start:end]
+        taken = bytearray(len(text))
+        matches = [match for token in self._tokens if token.text in present for match in self._take(text, token, literal, taken)]
+        at = 0
+        for start, end, number in sorted(matches):
+            if start > at:
+                yield text[at:start]
+            yield number
+            at = end
+        if at < len(text):
+            yield text[at:]
 
-    def _heads(self, text: str) -> set[str]:
-        """Beginnings of tokens that occur in the text: some vocabularies have thousands of tokens, most texts the head of none."""
-        heads = set()
-        for first, length in self._shortest.items():
-            at = text.find(first)
+    def _present(self, text: str) -> set[str]:
+        """Tokens that occur in the text: some vocabularies have thousands, most texts none, and this never looks at each."""
+        present: set[str] = set()
+        for first, lengths in self._lengths.items():
+            places, at = [], text.find(first)
             while at >= 0:
-                heads.add(text[at : at + length])
+                if text[at : at + lengths[0]] in self._heads:
+                    places.append(at)
                 at = text.find(first, at + 1)
-        return heads
+            for length in lengths if places else ():
+                present |= self._texts & {text[at : at + length] for at in places}
+        return present
 
-    def _cut(self, text: str, fragment: tuple[int, int, int], token: AddedToken, literal: bytearray) -> Iterator[tuple[int, int, int]]:
-        """Cut one fragment wherever the token may match."""
-        start, end, kind = fragment
-        if kind >= 0:
-            yield fragment
-            return
-        search = start
-        while (found := text.find(token.text, search, end)) >= 0:
-            after = found + len(token.text)
-            if (token.guarded and literal.find(1, found, after) >= 0) or (token.single_word and _touches_word(text, found, after)):
-                search = found + 1
+    def _take(self, text: str, token: AddedToken, literal: bytearray, taken: bytearray) -> Iterator[tuple[int, int, int]]:
+        """Take every place where the token may match, (start, end, id), and that no longer one has taken."""
+        search, size = 0, len(token.text)
+        while (start := text.find(token.text, search)) >= 0:
+            end = start + size
+            if (blocked := taken.find(1, start, end)) >= 0:
+                search = taken.find(0, blocked)
+                if search < 0:
+                    return
                 continue
-            while token.lstrip and found > start and text[found - 1] in self._spaces:
-                found -= 1
-            while token.rstrip and after < end and text[after] in self._spaces:
-                after += 1
-            yield start, found, -1
-            yield found, after, token.token_id
-            start = search = after
-        yield start, end, -1
+            if (token.guarded and literal.find(1, start, end) >= 0) or (token.single_word and _touches_word(text, start, end)):
+                search = start + 1
+                continue
+            while token.lstrip and start > 0 and not taken[start - 1] and text[start - 1] in self._spaces:
+                start -= 1
+            while token.rstrip and end < len(text) and not taken[end] and text[end] in self._spaces:
+                end += 1
+            taken[start:end] = b"\1" * (end - start)
+            yield start, end, token.token_id
+            search = end
 
 
 def _touches_word(text: str, found: int, after: int) -> bool:
