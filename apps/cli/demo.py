@@ -9,11 +9,9 @@ import click
 
 from ...npu_backends.cpu.library import describe
 from ...npu_backends.cpu.select import serving_kernel_id
-from ...shared_protocol.catalogue import load_catalogue
-from ...shared_protocol.model import Model, load_model
-from ...shared_protocol.pull import pull
-from ...shared_protocol.store import Store
-from .output import Progress, json_option, print_json
+from ...shared_protocol.model import Model
+from .load import load_or_pull
+from .output import json_option, print_json
 
 if TYPE_CHECKING:
     from ..demo import Row
@@ -35,8 +33,8 @@ def demo(model: str, edge: str | None, cloud: str | None, as_json: bool) -> None
     """
     from ..demo import checks, rows
 
-    of_cloud = _load(cloud or model)
-    on_device = of_cloud if (edge or model) == (cloud or model) else _load(edge or model)
+    of_cloud = load_or_pull(cloud or model)
+    on_device = of_cloud if (edge or model) == (cloud or model) else load_or_pull(edge or model)
     if not as_json:
         _say_what_runs(on_device, of_cloud)
         click.echo(_line(HEAD))
@@ -56,16 +54,6 @@ def demo(model: str, edge: str | None, cloud: str | None, as_json: bool) -> None
             click.echo(f"{'ok  ' if _holds(value) else 'FAIL'} {name.replace('_', ' ')}: {value}")
     if not all(_holds(value) for value in found.values()):
         sys.exit(1)
-
-
-def _load(name: str) -> Model:
-    if name in load_catalogue():
-        progress = Progress()
-        try:
-            pull(name, Store(), progress=progress)
-        finally:
-            progress.close()
-    return load_model(name)
 
 
 def _drafting(shown: list[Row], *, one_model: bool) -> str:

@@ -15,6 +15,8 @@ from ...shared_protocol.errors import HybridError
 COMMANDS = {
     "demo": ("demo", "demo", "Show the whole system on this machine, with a real small model."),
     "serve": ("serve", "serve", "Serve a model behind an OpenAI-compatible endpoint."),
+    "chat": ("chat", "chat", "Talk with a model, on the device, in the cloud, or on both."),
+    "run": ("run", "run", "Answer one prompt on this machine."),
     "pull": ("models", "pull", "Bring a model into the local store."),
     "list": ("models", "list_models", "List the models in the local store."),
     "show": ("models", "show", "Show what is known about a model."),

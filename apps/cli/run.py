@@ -1,0 +1,113 @@
+"""`hybrid run MODEL "prompt"`: one answer of a model on this machine."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .output import json_option, print_json
+from .terminal import Writer, leave_closed_pipe, say, tokens_per_s
+
+if TYPE_CHECKING:
+    from ...edge.session import EdgeAnswer
+
+RUNTIMES = ("native", "llama_cpp")  # as edge/open_runtime.py has them, which would load NumPy for --help
+runtime_option = click.option(
+    "--runtime", type=click.Choice(RUNTIMES), default="native", show_default=True, envvar="HYBRID_RUNTIME", help="What computes here."
+)
+threads_option = click.option("--threads", type=click.IntRange(1, 1024), help="Compute threads; default: one per CPU that may be used.")
+context_option = click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or what the model knows.")
+system_option = click.option("--system", help="What the model is told first.")
+max_tokens_option = click.option("--max-tokens", type=click.IntRange(min=1), help="Length of an answer; default: until it ends.")
+temperature_option = click.option(
+    "--temperature", type=click.FloatRange(0, 2), default=1.0, show_default=True, help="0 takes the likeliest."
+)
+seed_option = click.option("--seed", type=int, help="The same seed gives the same text; default: another one each time.")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("prompt", required=False)
+@system_option
+@max_tokens_option
+@temperature_option
+@seed_option
+@runtime_option
+@threads_option
+@context_option
+@json_option
+def run(model: str, prompt: str | None, as_json: bool, **options: Any) -> None:
+    """Answer PROMPT with MODEL on this machine, and nowhere else.
+
+    MODEL is a name from `hybrid list` or a path. Without PROMPT, or with "-", the prompt is read from standard input. The answer goes
+    to stdout as it is written; where and how fast it was computed, to stderr.
+    """
+    prompt = _read(prompt)
+    from ...edge.open_runtime import open_runtime
+    from ...edge.session import Session
+    from ...shared_protocol.sampling import SamplingParams
+    from .load import load_or_pull
+
+    began = time.monotonic()
+    loaded = load_or_pull(model)
+    params = SamplingParams(temperature=options["temperature"], seed=options["seed"], max_tokens=options["max_tokens"])
+    messages = [{"role": "user", "content": prompt}]
+    if options["system"] is not None:
+        messages.insert(0, {"role": "system", "content": options["system"]})
+    prompt_ids = loaded.render_chat(messages)  # before the weights are made ready: what is wrong with it is said at once
+    runtime = open_runtime(loaded, options["runtime"], threads=options["threads"], context=options["context"])
+    try:
+        answer = Session(runtime, loaded).generate(prompt_ids, params)
+        load_s = time.monotonic() - began
+        facts = {"model": loaded.card.name, "runtime": options["runtime"], "kernel_id": runtime.kernel_id, "seed": answer.seed}
+        if as_json:
+            print_json(facts | _whole(answer) | {"load_s": round(load_s, 3)})
+        else:
+            _stream(answer, f"{options['runtime']} ({runtime.kernel_id}), loaded in {load_s:.2f} s, seed {answer.seed}")
+    except BrokenPipeError:
+        leave_closed_pipe()
+    finally:
+        runtime.close()
+
+
+def _stream(answer: EdgeAnswer, where: str) -> None:
+    writer, tokens, finish = Writer(time.monotonic), 0, None
+    try:
+        for chunk in answer:
+            tokens += 1
+            finish = chunk.finish_reason
+            writer.write(chunk.text)
+    finally:
+        writer.end_line()
+        ended = {"stop": "", "length": ", cut at its length", None: ", interrupted"}[finish]
+        say(f"[device, {where}: {writer.pace(tokens)}{ended}]")
+
+
+def _whole(answer: EdgeAnswer) -> dict[str, object]:
+    began, times, text, finish = time.monotonic(), [], [], None
+    for chunk in answer:
+        times.append(time.monotonic())
+        text.append(chunk.text)
+        finish = chunk.finish_reason
+    rate = tokens_per_s(len(times), times[-1] - times[0])
+    return {
+        "text": "".join(text),
+        "finish_reason": finish,
+        "prompt_tokens": answer.num_prompt,
+        "completion_tokens": len(times),
+        "first_token_s": round(times[0] - began, 3),
+        "tokens_per_s": None if rate is None else round(rate, 2),
+    }
+
+
+def _read(prompt: str | None) -> str:
+    if prompt is None and sys.stdin.isatty():
+        raise click.UsageError("give a PROMPT, or pipe one in")
+    if prompt is None or prompt == "-":
+        prompt = sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+    if not prompt.strip():
+        raise click.UsageError("the prompt is empty")
+    return prompt
