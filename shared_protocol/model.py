@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from .architecture import Architecture
 from .errors import ModelFileError, TemplateError
 from .gguf import GgufFile, Tensor, read_gguf
 from .gguf_architecture import architecture_of
 from .gguf_rotary import FACTOR_TENSORS
+from .hf_folder import ModelFolder, read_folder
 from .model_card import ModelCard, card_of
 from .store import Store
 from .template.render import Rendered, render
 from .tensor_shapes import network_tensors
-from .tokenizer import Tokenizer, tokenizer_of
+from .tokenizer import Tokenizer, template_of_folder, tokenizer_of, tokenizer_of_folder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,17 +82,30 @@ def _joined_parts(content: object) -> object:
 
 
 def load_model(name_or_path: str | Path, store: Store | None = None) -> Model:
-    """Load a model of the store by its name, or any GGUF file by its path (a Path, or a string with a separator or ending in .gguf).
+    """Load a model of the store by its name, or any by its path: a Path, or a string with a separator or ending in .gguf.
 
-    A stored file must be the one that was pulled. Raises ModelNotFound, ModelFileError, ChecksumMismatch.
+    A path is that of a GGUF file, or of a folder with config.json, safetensors and tokenizer.json. A stored model must be the one that
+    was pulled. Raises ModelNotFound, ModelFileError, ChecksumMismatch.
     """
     store = store or Store()
     if isinstance(name_or_path, str) and not name_or_path.endswith(".gguf") and os.sep not in name_or_path:
         stored = store.checked(name_or_path)
-        return model_of(read_gguf(stored.path), name=name_or_path, file_hash=stored.card.file_hash, licence=stored.card.licence)
+        known: _Known = {"name": name_or_path, "file_hash": stored.card.file_hash, "licence": stored.card.licence}
+        return folder_model_of(read_folder(stored.path), **known) if stored.path.is_dir() else model_of(read_gguf(stored.path), **known)
     path = Path(name_or_path).expanduser()
+    if path.is_dir():
+        folder = read_folder(path)
+        return folder_model_of(folder, name=path.resolve().name, file_hash=store.hash_of(path))
     gguf = read_gguf(path)
     return model_of(gguf, name=path.stem, file_hash=store.hash_of(path))
+
+
+class _Known(TypedDict):
+    """What is known of a model from elsewhere."""
+
+    name: str
+    file_hash: str
+    licence: str | None
 
 
 def model_of(gguf: GgufFile, *, name: str, file_hash: str, licence: str | None = None) -> Model:
@@ -106,5 +120,32 @@ def model_of(gguf: GgufFile, *, name: str, file_hash: str, licence: str | None =
     template = gguf.metadata.get("tokenizer.chat_template")
     if template is not None and not isinstance(template, str):
         raise ModelFileError(f"{gguf.path.name}: the key 'tokenizer.chat_template' must be a string")
-    card = card_of(gguf, architecture, tokenizer.fingerprint, name=name, file_hash=file_hash, licence=licence)
+    card = card_of(
+        gguf.tensors,
+        architecture,
+        tokenizer.fingerprint,
+        name=name,
+        file_hash=file_hash,
+        file_bytes=gguf.path.stat().st_size,
+        licence=licence,
+        stated=gguf.metadata.get("general.license"),
+    )
     return Model(card, architecture, tensors, tokenizer, template, gguf.path)
+
+
+def folder_model_of(folder: ModelFolder, *, name: str, file_hash: str, licence: str | None = None) -> Model:
+    """Assemble what a checked folder holds, which states no licence of its own."""
+    architecture, tokenizer = folder.architecture, tokenizer_of_folder(folder.path)
+    if tokenizer.vocab_size > architecture.vocab_size:
+        rows, tokens = architecture.vocab_size, tokenizer.vocab_size
+        raise ModelFileError(f"{folder.path.name}: 'vocab_size' in config.json is {rows}, tokenizer.json has {tokens} entries")
+    card = card_of(
+        folder.tensors,
+        architecture,
+        tokenizer.fingerprint,
+        name=name,
+        file_hash=file_hash,
+        file_bytes=folder.weight_bytes,
+        licence=licence,
+    )
+    return Model(card, architecture, folder.tensors, tokenizer, template_of_folder(folder.path), folder.path)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # listing models needs no reader, and its NumPy
     from .architecture import Architecture
-    from .gguf import GgufFile
+    from .gguf import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,8 @@ class ModelCard:
     context_length: int  # tokens
     vocab_size: int  # rows of the logits
     fingerprint: str  # SHA-256 hex over vocabulary, merges, pre-tokenizer, specials and chat template
-    file_hash: str  # SHA-256 hex of the file
-    file_bytes: int
+    file_hash: str  # SHA-256 hex of the file, or over those of a folder's files
+    file_bytes: int  # of the file, or of those that hold a folder's weights
     licence: str  # SPDX id, or "unknown"
     bits_per_weight: float | None = None  # of all tensors, scales included; None in records written before it was noted
 
@@ -32,11 +33,20 @@ class ModelCard:
 SPDX = {"apache-2.0": "Apache-2.0", "mit": "MIT", "gpl-3.0": "GPL-3.0-only", "bsd-3-clause": "BSD-3-Clause"}
 
 
-def card_of(gguf: GgufFile, architecture: Architecture, fingerprint: str, *, name: str, file_hash: str, licence: str | None) -> ModelCard:
-    """The card of a checked file. `licence` overrides the one that the file states."""
-    stated = gguf.metadata.get("general.license")
-    matrices = Counter(tensor.type_name for tensor in gguf.tensors.values() if len(tensor.shape) == 2)
-    num_parameters = sum(math.prod(tensor.shape) for tensor in gguf.tensors.values())
+def card_of(
+    tensors: Mapping[str, Tensor],
+    architecture: Architecture,
+    fingerprint: str,
+    *,
+    name: str,
+    file_hash: str,
+    file_bytes: int,
+    licence: str | None,
+    stated: object = None,
+) -> ModelCard:
+    """The card of a checked model. `licence` overrides the one that its file states."""
+    matrices = Counter(tensor.type_name for tensor in tensors.values() if len(tensor.shape) == 2)
+    num_parameters = sum(math.prod(tensor.shape) for tensor in tensors.values())
     return ModelCard(
         name=name,
         architecture=architecture.family,
@@ -46,7 +56,7 @@ def card_of(gguf: GgufFile, architecture: Architecture, fingerprint: str, *, nam
         vocab_size=architecture.vocab_size,
         fingerprint=fingerprint,
         file_hash=file_hash,
-        file_bytes=gguf.path.stat().st_size,
+        file_bytes=file_bytes,
         licence=licence or (SPDX.get(stated, stated[:80]) if isinstance(stated, str) and stated else "unknown"),
-        bits_per_weight=round(8 * sum(tensor.data.nbytes for tensor in gguf.tensors.values()) / num_parameters, 3),
+        bits_per_weight=round(8 * sum(tensor.data.nbytes for tensor in tensors.values()) / num_parameters, 3),
     )

@@ -13,15 +13,7 @@ MAX_BYTES = 8 << 20
 
 def read_object(path: Path) -> dict[str, Any]:
     """The object in a file. Raises ModelNotFound, or ModelFileError naming the file, and the key where there is one."""
-    return parse_object(_read(path, MAX_BYTES), path.name)
-
-
-def read_text(path: Path, limit: int) -> str:
-    """The text of a file of at most `limit` bytes of UTF-8. Raises ModelNotFound and ModelFileError."""
-    try:
-        return _read(path, limit).decode("utf-8")
-    except UnicodeDecodeError:
-        raise ModelFileError(f"{path.name} is not UTF-8") from None
+    return parse_object(_read(path), path.name)
 
 
 def parse_object(raw: bytes, what: str) -> dict[str, Any]:
@@ -46,16 +38,16 @@ def parse_object(raw: bytes, what: str) -> dict[str, Any]:
     return value
 
 
-def _read(path: Path, limit: int) -> bytes:
+def _read(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():  # a pipe would be waited for
             raise ModelFileError(f"{path} is no file")
         with path.open("rb") as file:
-            raw = file.read(limit + 1)
+            raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise ModelNotFound(f"no file {path}") from None
     except OSError as error:
         raise ModelFileError(f"cannot read {path}: {error.strerror}") from None
-    if len(raw) > limit:
-        raise ModelFileError(f"{path.name} has more than {limit:,} bytes")
+    if len(raw) > MAX_BYTES:
+        raise ModelFileError(f"{path.name} has more than {MAX_BYTES:,} bytes")
     return raw

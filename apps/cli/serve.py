@@ -150,6 +150,7 @@ def _facts(server: RunningServer, model: Model, engine: Engine) -> dict[str, Any
         "port": server.port,
         "pid": os.getpid(),
         "model": server.app.service.model_id,
+        "quantisation": model.card.quantisation,
         "max_model_len": engine.max_model_len,
         "kv_tokens": (executor.num_blocks - 1) * executor.block_size,
         "kv_bytes": executor.memory().kv,

@@ -15,6 +15,8 @@ MAX_BYTES = 64 << 20  # tokenizer.json of a vocabulary of 262,144 has 33 MB
 def read_text(path: Path, limit: int = MAX_BYTES) -> str | None:
     """None when there is no such file."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ModelFileError(f"{path} is no file")
         if path.stat().st_size > limit:
             raise ModelFileError(f"{path.name} has {path.stat().st_size} bytes, the limit is {limit}")
         return path.read_bytes().decode()
@@ -48,7 +50,7 @@ def template_of_folder(folder: Path) -> str | None:
         return text
     template = (read_object(folder / "tokenizer_config.json") or {}).get("chat_template")
     if isinstance(template, list):
-        named = {item.get("name"): item.get("template") for item in template if isinstance(item, dict)}
+        named = {str(item.get("name")): item.get("template") for item in template if isinstance(item, dict)}
         template = named.get("default")
     if template is not None and not isinstance(template, str):
         raise ModelFileError("tokenizer_config.json: 'chat_template' must be a string, or a list of templates with their names")

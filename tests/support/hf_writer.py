@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hybrid.tests.support.gguf_writer import CHATML, SPECIALS, tiny_vocabulary
 from hybrid.tests.support.safetensors_writer import Packed, packed, write_safetensors
 from hybrid.tests.support.tiny_families import CONTEXT, FFN, HIDDEN, ORIGINAL_CONTEXT, TINY, VOCAB, WINDOW, tiny_values
 
@@ -90,6 +91,40 @@ def tiny_hf_tensors(name: str, seed: int = 0, dtype: str = "F32") -> dict[str, P
             parts = [tensors.pop(f"{layer}mlp.{part}_proj.weight") for part in ("gate", "up")]
             tensors[f"{layer}mlp.gate_up_proj.weight"] = np.concatenate(parts)
     return {stored: packed(values, dtype) for stored, values in tensors.items()}
+
+
+def write_tokenizer(folder: Path) -> None:
+    """tokenizer.json and its neighbour with the vocabulary and template of `write_tiny`: a byte-level BPE, as SmolLM2 has it."""
+    tokens, merges, _ = tiny_vocabulary(VOCAB)
+    added = [
+        {"id": number, "content": text, "special": True, "normalized": False, "single_word": False, "lstrip": False, "rstrip": False}
+        for number, text in enumerate(SPECIALS)
+    ]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    root = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, byte_level]},
+        "post_processor": None,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "vocab": {token: number for number, token in enumerate(tokens)},
+            "merges": merges,
+        },
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(root))
+    names = {"bos_token": SPECIALS[1], "eos_token": SPECIALS[2], "chat_template": CHATML, "tokenizer_class": "GPT2Tokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(names))
 
 
 def write_tiny_folder(folder: Path, name: str, seed: int = 0, dtype: str = "F32", **changes: object) -> Path:
