@@ -178,16 +178,20 @@ void stream(const uint8_t* panel, const Activations& inputs, int first, float* o
     }
 }
 
-// Some rows against a chunk of `count` unpacked groups from `start` on, on top of `kept` sums.
+// Some rows against a chunk of `count` unpacked groups from `start` on, on top of `kept` sums; fetches the chunk at `ahead`, if any.
 template <int K, int Rows>
-void chunk(const Unpacked<K>* unpacked, int start, int count, const Activations& inputs, int first, float (*kept)[kPanel]) {
+void chunk(const Unpacked<K>* unpacked, int start, int count, const Activations& inputs, int first, float (*kept)[kPanel],
+           const uint8_t* ahead) {
     const int8_t* codes = inputs.row_codes(first) + start * kGroup;
     const GroupScale* scales = inputs.row_scales(first) + start;
     __m256 sums[Rows][2];
     for (int r = 0; r < Rows; r++) {
         for (int side = 0; side < 2; side++) sums[r][side] = _mm256_load_ps(kept[r] + 8 * side);
     }
-    for (int g = 0; g < count; g++) add_group<K, Rows>(unpacked[g], codes + g * kGroup, inputs.columns, scales + g, inputs.groups(), sums);
+    for (int g = 0; g < count; g++) {
+        if (ahead != nullptr) prefetch<group_bytes(K)>(ahead + g * group_bytes(K));
+        add_group<K, Rows>(unpacked[g], codes + g * kGroup, inputs.columns, scales + g, inputs.groups(), sums);
+    }
     for (int r = 0; r < Rows; r++) {
         for (int side = 0; side < 2; side++) _mm256_store_ps(kept[r] + 8 * side, sums[r][side]);
     }
@@ -211,11 +215,12 @@ void many(const uint8_t* panel, const Activations& inputs, int first, int rows, 
             unpacked[g].read(header, panel);
         }
         for (int r = 0; r < rows; r += kTileRows) {
+            const uint8_t* ahead = r == 0 ? panel : nullptr;
             switch (rows - r) {
-                case 1: chunk<K, 1>(unpacked, start, count, inputs, first + r, sums + r); break;
-                case 2: chunk<K, 2>(unpacked, start, count, inputs, first + r, sums + r); break;
-                case 3: chunk<K, 3>(unpacked, start, count, inputs, first + r, sums + r); break;
-                default: chunk<K, 4>(unpacked, start, count, inputs, first + r, sums + r); break;
+                case 1: chunk<K, 1>(unpacked, start, count, inputs, first + r, sums + r, ahead); break;
+                case 2: chunk<K, 2>(unpacked, start, count, inputs, first + r, sums + r, ahead); break;
+                case 3: chunk<K, 3>(unpacked, start, count, inputs, first + r, sums + r, ahead); break;
+                default: chunk<K, 4>(unpacked, start, count, inputs, first + r, sums + r, ahead); break;
             }
         }
     }
