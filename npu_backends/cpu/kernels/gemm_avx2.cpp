@@ -1,11 +1,11 @@
-// Panels times int8 rows with AVX2, tiles of up to four rows by sixteen columns; the formulas stand in gemm_scalar.cpp.
+// Panels times int8 rows with AVX2, in tiles of up to six rows by sixteen columns (tile_avx2.h).
 //
-//   registers of a tile    columns 0-7          columns 8-15
-//   row 0 .. 3             dots[row][0]         dots[row][1]      exact integers of one group
-//   row 0 .. 3             sums[row][0]         sums[row][1]      float32, groups added in ascending order
+// Few rows read the panel once. More of them share it chunk by chunk: the first tile unpacks 8 groups on its way, the others take them
+// from there, sums waiting in memory.
 //
-// Few rows read the panel once. Many share an unpacked chunk of it: | 8 groups | all tiles, from sums in memory | next 8 groups | ..
-// The order of operations for one row does not depend on the height of its tile, nor on the chunks.
+//   | 8 groups: tile 0 unpacks, tile 1, tile 2, .. | next 8 groups: tile 0 unpacks, .. |
+//
+// Neither tiles nor chunks change the order of operations for a row.
 #include "gemm_avx2.h"
 
 #if defined(__x86_64__)
@@ -13,236 +13,119 @@
 #include "target_avx2.h"
 // after target_avx2.h, for its target:
 #include "row_kernels.h"
-#include "unpack_avx2.h"
+#include "tile_avx2.h"
 #include "vec_avx2.h"
 
 namespace hybrid {
 
 namespace {
 
-constexpr int kTileRows = 4;
-constexpr int kRowsAtOnce = 64;  // whose sums wait in memory while a chunk is taken through
-constexpr int kAhead = 2560;     // bytes fetched ahead in the stream of panels
+constexpr int kHighest = 6;       // rows of the largest tile
+constexpr int kTile = 4;          // rows of the fastest
+constexpr int kRowsAtOnce = 64;   // whose sums wait in memory while a chunk is taken through
+constexpr int kAhead = 2560;      // bytes fetched ahead in the stream of panels
 
-inline __m256i broadcast4(const void* p) {
-    int32_t four;
-    __builtin_memcpy(&four, p, sizeof four);
-    return _mm256_set1_epi32(four);
-}
+// Five or six rows are one tile rather than four and a rest.
+inline int next_height(int rows) { return rows <= kHighest ? rows : kTile; }
 
-template <int Bytes>
-inline void prefetch(const uint8_t* p) {
-    for (int line = 0; line < Bytes; line += 64) _mm_prefetch(reinterpret_cast<const char*>(p + line), _MM_HINT_T0);
-}
-
-// Takes the sums here and now. Left alone, GCC computes all products of a group first and adds them up afterwards, through memory.
-inline void in_order(__m256i (&sums)[2]) { asm("" : "+x"(sums[0]), "+x"(sums[1])); }
-
-// Words whose products an int16 can hold: a byte pair gives at most 2 * code * 127.
-constexpr int run_words(int kind) { return scales_halves(kind) ? (kind == kQ6_K ? 2 : 4) : (code_bytes(kind) & kOnes) != 0 ? 4 : 8; }
-
-// dots[r][side] = sum over the group's 32 inputs of code * activation, times the scale of 16 inputs where there is one
-template <int K, int Rows, class Source>
-inline void dot(const Source& source, const Factors& factors, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
-    constexpr int kRun = run_words(K);
-    const __m256i ones = _mm256_set1_epi16(1);
-#pragma GCC unroll 4
-    for (int run = 0; run < kWords; run += kRun) {
-        __m256i part[Rows][2];
-#pragma GCC unroll 8
-        for (int i = 0; i < kRun; i++) {
-            const int word = kRun == 8 ? i / 2 + i % 2 * 4 : run + i;  // the two nibbles of a byte after one another
-            const __m256i left = source.codes(word, 0), right = source.codes(word, 1);
-#pragma GCC unroll 8
-            for (int r = 0; r < Rows; r++) {
-                const __m256i x = broadcast4(codes + r * stride + word * 4);
-                const __m256i sum_left = _mm256_maddubs_epi16(left, x), sum_right = _mm256_maddubs_epi16(right, x);
-                part[r][0] = i == 0 ? sum_left : _mm256_add_epi16(part[r][0], sum_left);
-                part[r][1] = i == 0 ? sum_right : _mm256_add_epi16(part[r][1], sum_right);
-                in_order(part[r]);
-            }
-        }
-#pragma GCC unroll 8
-        for (int r = 0; r < Rows; r++) {
-            for (int side = 0; side < 2; side++) {
-                const __m256i sum = _mm256_madd_epi16(part[r][side], scales_halves(K) ? factors.scale[run / 4][side] : ones);
-                dots[r][side] = run == 0 ? sum : _mm256_add_epi32(dots[r][side], sum);
-            }
-        }
-    }
-}
-
-// The same for signed codes. maddubs wants one unsigned side: |code| times the activation with the code's sign.
-template <int Rows, class Source>
-inline void dot_signed(const Source& source, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
-    const __m256i ones = _mm256_set1_epi16(1);
-#pragma GCC unroll 8
-    for (int word = 0; word < kWords; word++) {
-        const __m256i left = source.codes(word, 0), right = source.codes(word, 1);
-        const __m256i size_left = _mm256_abs_epi8(left), size_right = _mm256_abs_epi8(right);
-#pragma GCC unroll 8
-        for (int r = 0; r < Rows; r++) {
-            const __m256i x = broadcast4(codes + r * stride + word * 4);
-            const __m256i sum_left = _mm256_madd_epi16(_mm256_maddubs_epi16(size_left, _mm256_sign_epi8(x, left)), ones);
-            const __m256i sum_right = _mm256_madd_epi16(_mm256_maddubs_epi16(size_right, _mm256_sign_epi8(x, right)), ones);
-            dots[r][0] = word == 0 ? sum_left : _mm256_add_epi32(dots[r][0], sum_left);
-            dots[r][1] = word == 0 ? sum_right : _mm256_add_epi32(dots[r][1], sum_right);
-            in_order(dots[r]);
-        }
-    }
-}
-
-template <int K, int Rows, class Source>
-inline void add_group(const Source& source, const int8_t* codes, int64_t stride, const GroupScale* scales, int64_t groups,
-                      __m256 (&sums)[Rows][2]) {
-    const Factors& factors = source.factors();
-    __m256i dots[Rows][2];
-    if constexpr (is_signed(K)) dot_signed<Rows>(source, codes, stride, dots);
-    else dot<K, Rows>(source, factors, codes, stride, dots);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; r++) {
-        const GroupScale& s = scales[r * groups];
-        const __m256 scale = _mm256_set1_ps(s.scale);
-#pragma GCC unroll 2
-        for (int side = 0; side < 2; side++) {
-            __m256i whole = dots[r][side];
-            if constexpr (code_offset(K) != 0) {
-                const __m256i offset = scales_halves(K) ? factors.both[side] : _mm256_set1_epi16(code_offset(K));
-                whole = _mm256_sub_epi32(whole, _mm256_madd_epi16(offset, broadcast4(s.sums)));
-            }
-            __m256& sum = sums[r][side];
-            sum = _mm256_fmadd_ps(_mm256_mul_ps(factors.d[side], scale), _mm256_cvtepi32_ps(whole), sum);
-            if constexpr (K == kQ2_K) {
-                const __m256 least = _mm256_cvtepi32_ps(_mm256_madd_epi16(factors.both[side], broadcast4(s.sums)));
-                sum = _mm256_fmadd_ps(_mm256_mul_ps(factors.m[side], scale), least, sum);
-            } else if constexpr (has_minimum(K)) {
-                sum = _mm256_fmadd_ps(factors.m[side], _mm256_set1_ps(s.scaled_sum), sum);
-            }
-        }
-    }
-}
-
-// Eight rows of a word of float weights for one input.
+// The groups of a panel one after the other.
 template <int K>
-inline __m256 floats_of(const uint8_t* group, int input, int side) {
-    const int at = input * kPanel + 8 * side;
-    if constexpr (K == kF32) return _mm256_loadu_ps(reinterpret_cast<const float*>(group) + at);
-    if constexpr (K == kF16) return halves8(group + 2 * at);
-    const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(group + 2 * at));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(eight), 16));
-}
+class Reader {
+   public:
+    explicit Reader(const uint8_t* panel) : at_(panel), header_(panel) {}
 
-template <int K, int Rows>
-inline void add_float_group(const uint8_t* group, const int8_t* codes, int64_t stride, const GroupScale* scales, int64_t groups,
-                            __m256 (&sums)[Rows][2]) {
-    alignas(32) float x[Rows][kGroup];
-    __m256 products[Rows][2];
-    for (int r = 0; r < Rows; r++) {
-        products[r][0] = products[r][1] = _mm256_setzero_ps();
-        for (int i = 0; i < kGroup; i += 8) _mm256_store_ps(x[r] + i, signed8(reinterpret_cast<const uint8_t*>(codes + r * stride + i)));
-    }
-    for (int i = 0; i < kGroup; i++) {
-        const __m256 left = floats_of<K>(group, i, 0), right = floats_of<K>(group, i, 1);
-#pragma GCC unroll 8
-        for (int r = 0; r < Rows; r++) {
-            products[r][0] = _mm256_fmadd_ps(left, _mm256_set1_ps(x[r][i]), products[r][0]);
-            products[r][1] = _mm256_fmadd_ps(right, _mm256_set1_ps(x[r][i]), products[r][1]);
+    InPanel<K> next() {
+        if (group_++ % unit_groups(K) == 0) {
+            header_ = at_;
+            at_ += header_bytes(K);
         }
+        const uint8_t* group = at_;
+        at_ += group_bytes(K);
+        for (int line = 0; line < group_bytes(K); line += 64) _mm_prefetch(reinterpret_cast<const char*>(group + kAhead + line), _MM_HINT_T0);
+        return {header_, group};
     }
-    for (int r = 0; r < Rows; r++) {
-        const __m256 scale = _mm256_set1_ps(scales[r * groups].scale);
-        for (int side = 0; side < 2; side++) sums[r][side] = _mm256_fmadd_ps(scale, products[r][side], sums[r][side]);
-    }
-}
 
-// A few rows against the whole panel, as it lies.
-template <int K, int Rows>
-void stream(const uint8_t* panel, const Activations& inputs, int first, float* out, int64_t out_stride) {
-    const int groups = inputs.groups();
-    const int8_t* codes = inputs.row_codes(first);
-    const GroupScale* scales = inputs.row_scales(first);
-    __m256 sums[Rows][2];
-    for (int r = 0; r < Rows; r++) sums[r][0] = sums[r][1] = _mm256_setzero_ps();
-    for (int unit = 0; unit < groups; unit += unit_groups(K)) {
-        const uint8_t* header = panel;
-        panel += header_bytes(K);
-        for (int g = unit; g < unit + unit_groups(K); g++, panel += group_bytes(K), codes += kGroup) {
-            prefetch<group_bytes(K)>(panel + kAhead);
-            if constexpr (is_float(K)) add_float_group<K, Rows>(panel, codes, inputs.columns, scales + g, groups, sums);
-            else add_group<K, Rows>(InPanel<K>{header, panel}, codes, inputs.columns, scales + g, groups, sums);
-        }
-    }
-    for (int r = 0; r < Rows; r++) {
-        _mm256_storeu_ps(out + r * out_stride, sums[r][0]);
-        _mm256_storeu_ps(out + r * out_stride + 8, sums[r][1]);
-    }
-}
+   private:
+    const uint8_t *at_, *header_;
+    int group_ = 0;
+};
 
-// Some rows against a chunk of `count` unpacked groups from `start` on, on top of `kept` sums; fetches the chunk at `ahead`, if any.
-template <int K, int Rows>
-void chunk(const Unpacked<K>* unpacked, int start, int count, const Activations& inputs, int first, float (*kept)[kPanel],
-           const uint8_t* ahead) {
+// Sums of a tile that go on from chunk to chunk: [rows], `stride` floats apart.
+struct Sums {
+    float* at;
+    int64_t stride;
+    Sums from(int row) const { return {at + row * stride, stride}; }
+};
+
+// Rows first .. first + Rows - 1 against groups start .. start + count - 1, each from source(g); sums begin at 0 with the first group.
+template <int K, int Rows, class Source>
+inline void tile(Source source, int start, int count, const Activations& inputs, int first, Sums kept) {
     const int8_t* codes = inputs.row_codes(first) + start * kGroup;
     const GroupScale* scales = inputs.row_scales(first) + start;
+    const int groups = inputs.groups();
     __m256 sums[Rows][2];
     for (int r = 0; r < Rows; r++) {
-        for (int side = 0; side < 2; side++) sums[r][side] = _mm256_load_ps(kept[r] + 8 * side);
+        for (int side = 0; side < 2; side++) {
+            sums[r][side] = start == 0 ? _mm256_setzero_ps() : _mm256_loadu_ps(kept.at + r * kept.stride + 8 * side);
+        }
     }
-    for (int g = 0; g < count; g++) {
-        if (ahead != nullptr) prefetch<group_bytes(K)>(ahead + g * group_bytes(K));
-        add_group<K, Rows>(unpacked[g], codes + g * kGroup, inputs.columns, scales + g, inputs.groups(), sums);
+    for (int g = 0; g < count; g++, codes += kGroup, scales++) {
+        if constexpr (is_float(K)) add_float_group<K, Rows>(source(g).group, codes, inputs.columns, scales, groups, sums);
+        else add_group<K, Rows>(source(g), codes, inputs.columns, scales, groups, sums);
     }
     for (int r = 0; r < Rows; r++) {
-        for (int side = 0; side < 2; side++) _mm256_store_ps(kept[r] + 8 * side, sums[r][side]);
+        for (int side = 0; side < 2; side++) _mm256_storeu_ps(kept.at + r * kept.stride + 8 * side, sums[r][side]);
     }
 }
 
-template <int K>
-void many(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int64_t out_stride) {
-    Unpacked<K> unpacked[kSuper];
-    alignas(64) float sums[kRowsAtOnce][kPanel];
-    for (int r = 0; r < rows; r++) {
-        for (int side = 0; side < 2; side++) _mm256_store_ps(sums[r] + 8 * side, _mm256_setzero_ps());
+// `tile` for a height that is known at run time only.
+template <int K, class Source>
+inline void tile_of(int height, Source source, int start, int count, const Activations& inputs, int first, Sums kept) {
+    switch (height) {
+        case 1: return tile<K, 1>(source, start, count, inputs, first, kept);
+        case 2: return tile<K, 2>(source, start, count, inputs, first, kept);
+        case 3: return tile<K, 3>(source, start, count, inputs, first, kept);
+        case 4: return tile<K, 4>(source, start, count, inputs, first, kept);
+        case 5: return tile<K, 5>(source, start, count, inputs, first, kept);
+        default: return tile<K, 6>(source, start, count, inputs, first, kept);
     }
-    const uint8_t* header = panel;
+}
+
+// More rows than a tile has.
+template <int K>
+void share(const uint8_t* panel, const Activations& inputs, int first, int rows, Sums out) {
+    Unpacked<K> unpacked[kSuper];
+    alignas(64) float memory[kRowsAtOnce][kPanel];  // not `out`: rows that lie a power of two apart would share few lines of the cache
+    const Sums sums{memory[0], kPanel};
+    Reader<K> reader(panel);
     for (int start = 0; start < inputs.groups(); start += kSuper) {
         const int count = inputs.groups() - start < kSuper ? inputs.groups() - start : kSuper;
-        for (int g = 0; g < count; g++, panel += group_bytes(K)) {
-            if (g % unit_groups(K) == 0) {
-                header = panel;
-                panel += header_bytes(K);
-            }
-            unpacked[g].read(header, panel);
-        }
-        for (int r = 0; r < rows; r += kTileRows) {
-            const uint8_t* ahead = r == 0 ? panel : nullptr;
-            switch (rows - r) {
-                case 1: chunk<K, 1>(unpacked, start, count, inputs, first + r, sums + r, ahead); break;
-                case 2: chunk<K, 2>(unpacked, start, count, inputs, first + r, sums + r, ahead); break;
-                case 3: chunk<K, 3>(unpacked, start, count, inputs, first + r, sums + r, ahead); break;
-                default: chunk<K, 4>(unpacked, start, count, inputs, first + r, sums + r, ahead); break;
-            }
+        tile<K, kTile>([&](int g) { return Unpacking<K>{reader.next(), unpacked + g}; }, start, count, inputs, first, sums);
+        for (int r = kTile; r < rows; r += next_height(rows - r)) {
+            const auto source = [&](int g) -> const Unpacked<K>& { return unpacked[g]; };
+            tile_of<K>(next_height(rows - r), source, start, count, inputs, first + r, sums.from(r));
         }
     }
-    for (int r = 0; r < rows; r++) __builtin_memcpy(out + r * out_stride, sums[r], sizeof sums[r]);
+    for (int r = 0; r < rows; r++) __builtin_memcpy(out.at + r * out.stride, memory[r], sizeof memory[r]);
 }
 
 }  // namespace
 
 template <int K>
 void gemm_avx2(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
-    constexpr int kStep = is_float(K) ? kTileRows : kRowsAtOnce;
-    for (int r = 0; r < rows; r += kStep) {
-        const int count = rows - r < kStep ? rows - r : kStep;
-        float* to = out + static_cast<int64_t>(r) * out_stride;
-        switch (count) {
-            case 1: stream<K, 1>(panel, inputs, first + r, to, out_stride); break;
-            case 2: stream<K, 2>(panel, inputs, first + r, to, out_stride); break;
-            case 3: stream<K, 3>(panel, inputs, first + r, to, out_stride); break;
-            case 4: stream<K, 4>(panel, inputs, first + r, to, out_stride); break;
-            default:
-                if constexpr (!is_float(K)) many<K>(panel, inputs, first + r, count, to, out_stride);
+    const Sums sums{out, out_stride};
+    for (int r = 0; r < rows;) {
+        const int left = rows - r, at_once = left < kRowsAtOnce ? left : kRowsAtOnce, height = next_height(left);
+        if constexpr (!is_float(K)) {
+            if (left > kHighest) {
+                share<K>(panel, inputs, first + r, at_once, sums.from(r));
+                r += at_once;
+                continue;
+            }
         }
+        Reader<K> reader(panel);
+        tile_of<K>(height, [&](int) { return reader.next(); }, 0, inputs.groups(), inputs, first + r, sums.from(r));
+        r += height;
     }
 }
 

@@ -1,6 +1,6 @@
 // Codes and scales of a group of a panel in AVX2 registers: `left` for rows 0-7, `right` for rows 8-15. Include after target_avx2.h.
 //
-// Two sources give the same: the panel itself, for a few rows, and a group unpacked once into bytes, for many.
+// Three sources give the same: the panel itself, a group that another tile has unpacked into bytes, and a panel that is unpacked while read.
 #pragma once
 #include "panels.h"
 
@@ -90,17 +90,25 @@ struct InPanel {
 
 template <int K>
 struct alignas(64) Unpacked {
-    void read(const uint8_t* header, const uint8_t* group) {
-        for (int word = 0; word < kWords; word++) {
-            for (int side = 0; side < 2; side++) _mm256_store_si256(bytes + 2 * word + side, codes_of<K>(group, word, 32 * side));
-        }
-        all = factors_of<K>(header, group);
-    }
     __m256i codes(int word, int side) const { return _mm256_load_si256(bytes + 2 * word + side); }
     const Factors& factors() const { return all; }
 
     __m256i bytes[2 * kWords];
     Factors all;
+};
+
+// Reads a panel and leaves what it read for the tiles that follow.
+template <int K>
+struct Unpacking {
+    InPanel<K> from;
+    Unpacked<K>* to;
+
+    __m256i codes(int word, int side) const {
+        const __m256i found = from.codes(word, side);
+        _mm256_store_si256(to->bytes + 2 * word + side, found);
+        return found;
+    }
+    const Factors& factors() const { return to->all = from.factors(); }
 };
 
 }  // namespace hybrid
