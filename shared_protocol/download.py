@@ -10,11 +10,9 @@ by now, starts it anew. What was there already is hashed again, so the digest is
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import http.client
 import re
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +22,8 @@ from typing import TypeVar
 
 import msgspec
 
-from .errors import ChecksumMismatch, CloudUnreachable, NotEnoughSpace, StreamInterrupted
+from .disk import GOES_ON, full_disk, need_space, write_all
+from .errors import ChecksumMismatch, CloudUnreachable, StreamInterrupted
 from .model_files import sha256_of
 from .partial import note_of
 from .web import Access, RangeRefused, open_url, shown, unreachable
@@ -32,10 +31,8 @@ from .web import Access, RangeRefused, open_url, shown, unreachable
 T = TypeVar("T")
 Progress = Callable[[str, int, int | None], None]  # what is being done, bytes so far, bytes in all
 BLOCK = 1 << 18
-_SPARE = 64 << 20  # bytes to leave free
 _MOST_ATTEMPTS = 200  # at one file, even when each brings something
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)")
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +101,9 @@ def download(remote: Remote, target: Path, report: Progress, patience: Patience)
             failures = 0 if _size_of(part) > before else failures + 1
             patience.wait(error, failures)
             report(f"trying again: {error.message}", 0, None)
+        except ChecksumMismatch:
+            _forget(part)
+            raise
         else:
             if digest == (remote.sha256 or digest):
                 part.replace(target)
@@ -146,9 +146,6 @@ def _attempt(remote: Remote, part: Path, report: Progress, stall_s: float) -> st
     return digest.hexdigest()
 
 
-GOES_ON = "pull it again: it goes on where it stopped"
-
-
 def _extent(answer: http.client.HTTPResponse, have: int, origin: _Origin | None, remote: Remote) -> tuple[int, int | None]:
     """Where the answer's bytes belong: the first one's place, and the size of the whole file."""
     length = answer.headers.get("Content-Length", "")
@@ -159,7 +156,9 @@ def _extent(answer: http.client.HTTPResponse, have: int, origin: _Origin | None,
         if match is None or int(match[1]) != have or changed:
             raise RangeRefused(f"{shown(remote.url)} sent another part than the one asked for", retry_after_s=0.0)
         start, size = have, None if match[2] == "*" else int(match[2])
-    if remote.size is not None and size is not None and size != remote.size:
+    if size == 0:
+        raise StreamInterrupted(f"{shown(remote.url)} sent an empty file", hint="try again later", retry_after_s=0.0)
+    if size is not None and remote.size not in (None, size):
         problem = f"{shown(remote.url)} has {size:,} bytes, expected {remote.size:,}"
         raise ChecksumMismatch(problem, hint="the server has another file; nothing was kept")
     return start, size if size is not None else remote.size
@@ -197,29 +196,6 @@ def _receive(
                 report(done)
     except OSError as error:
         raise full_disk(error, part.parent) from None
-
-
-def write_all(write: Callable[[memoryview], int | None], block: bytes) -> None:
-    """A raw file may take a part of a block: when the disk is nearly full, it does."""
-    rest = memoryview(block)
-    while rest:
-        rest = rest[write(rest) or 0 :]
-
-
-def full_disk(error: OSError, folder: Path) -> Exception:
-    """The typed error for a disk that takes no more; any other error as it is."""
-    if error.errno not in _FULL:
-        return error
-    return NotEnoughSpace(f"the disk of {folder}, or this user's share of it, is full", hint=f"free some space, then {GOES_ON}")
-
-
-def need_space(folder: Path, size: int) -> None:
-    """Raise NotEnoughSpace when `size` more bytes do not fit into `folder`'s disk."""
-    free = shutil.disk_usage(folder).free
-    if free < size + _SPARE:
-        raise NotEnoughSpace(
-            f"{size + _SPARE:,} bytes are needed in {folder}, {free:,} are free", hint="free some, or set HYBRID_HOME to another disk"
-        )
 
 
 def _validator(answer: http.client.HTTPResponse) -> str | None:

@@ -17,7 +17,8 @@ from typing import IO
 import msgspec
 
 from .catalogue import Part
-from .download import BLOCK, Patience, Progress, download, full_disk, need_space
+from .disk import full_disk, need_space
+from .download import BLOCK, Patience, Progress, download
 from .errors import ChecksumMismatch
 from .package_index import find_wheel
 from .partial import note_of
@@ -74,6 +75,7 @@ def _append(joined: Path, at: int, data: IO[bytes], size: int | None, report: Ca
             while block := data.read(BLOCK):
                 at += len(block)
                 if size is not None and at > size:
+                    forget_joined(joined)
                     raise ChecksumMismatch(f"the parts hold more than the {size} bytes that the catalogue says", hint="nothing was kept")
                 out.write(block)
                 report(at)

