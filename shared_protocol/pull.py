@@ -17,7 +17,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -27,9 +27,10 @@ from .disk import full_disk, need_space
 from .download import BLOCK, Patience, Progress, Remote, download
 from .errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound
 from .gguf import read_gguf
+from .hf_folder import read_folder
 from .hf_source import HubName, find_on_hub, parse_hub_name
 from .joined import fetch_joined, forget_joined
-from .model import load_model, model_of
+from .model import folder_model_of, model_of
 from .model_card import ModelCard
 from .model_files import model_files, sha256_of
 from .partial import remove_stale, unfinished
@@ -97,19 +98,18 @@ def _take(store: Store, name: str, plan: _Plan, folder: Path, report: Progress, 
         problem = f"{plan.source}: the SHA-256 is {fetched.sha256}, expected {plan.sha256}"
         raise ChecksumMismatch(problem, hint="pull it again; nothing was kept")
     report("checking", 0, None)
-    card = _card_of(fetched, name, plan.licence, store)
+    card = _card_of(fetched, name, plan.licence)
     target = folder / "new" / re.sub(r"[^A-Za-z0-9._+ -]|^[.]", "_", fetched.file)
     fetched.path.replace(target)  # only now: a pull that is interrupted before goes on with what it has
     return store.add(name, target, card, plan.source).card
 
 
-def _card_of(fetched: _Fetched, name: str, licence: str | None, store: Store) -> ModelCard:
+def _card_of(fetched: _Fetched, name: str, licence: str | None) -> ModelCard:
     """Check that the model can be loaded. Raises ModelFileError."""
-    if fetched.path.is_dir():
-        card = load_model(fetched.path, store).card
-        licence = licence or fetched.licence or card.licence
-        return replace(card, name=name, file_hash=fetched.sha256, licence=licence)
-    return model_of(read_gguf(fetched.path), name=name, file_hash=fetched.sha256, licence=licence or fetched.licence).card
+    path, licence = fetched.path, licence or fetched.licence
+    if path.is_dir():
+        return folder_model_of(read_folder(path), name=name, file_hash=fetched.sha256, licence=licence).card
+    return model_of(read_gguf(path), name=name, file_hash=fetched.sha256, licence=licence).card
 
 
 def _plan(source: str, catalogue: Catalogue) -> _Plan:

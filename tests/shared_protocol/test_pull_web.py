@@ -25,10 +25,12 @@ from hybrid.shared_protocol.errors import (
     ModelNotFound,
 )
 from hybrid.shared_protocol.hf_source import HubName, parse_hub_name
+from hybrid.shared_protocol.model import load_model
 from hybrid.shared_protocol.partial import STALE_AFTER_S, remove_stale
 from hybrid.shared_protocol.pull import pull
 from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.file_server import Fault, FileServer, serving
+from hybrid.tests.support.hf_writer import write_tiny_folder, write_tokenizer
 
 ADDRESS = "/models/tiny.gguf"
 BUSY = [Fault(status=503)] * 3
@@ -230,6 +232,29 @@ def test_a_repository_with_several_models_lists_them(store: Store, hub: FileServ
     with pytest.raises(ModelNotFound, match=r"holds no 'c\.gguf'; GGUF files there: a\.gguf"):
         pull("hf:me/tiny/c.gguf", store)
     assert pull("hf:me/tiny/sub/b.gguf", store).name == "b"
+
+
+def test_a_repository_with_a_folder_is_pulled_file_by_file_and_gone_on_with(
+    store: Store, hub: FileServer, whole: bytes, tmp_path: Path
+) -> None:
+    folder = write_tiny_folder(tmp_path / "folder", "qwen2", dtype="BF16")
+    write_tokenizer(folder)
+    files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    hub.files = hub_files(whole, {**files, "pytorch_model.bin": b"pickle", "modeling.py": b"code", "onnx/config.json": b"{}"})
+    hub.faulty, hub.faults = (".safetensors",), [Fault(cut_after=1000), *BUSY]
+    with pytest.raises(CloudUnreachable):
+        pull("hf:me/tiny", store, patience=HURRY)
+    hub.asked.clear()
+    card = pull("hf:me/tiny", store)
+    path = store.path("tiny")
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == files
+    assert hub.starts(".safetensors") == [1000]
+    assert hub.starts("/config.json") == []  # what was whole is not asked for again
+    assert (card.licence, card.file_hash) == ("mit", load_model(folder).card.file_hash)
+    assert load_model("tiny", store).card == card
+    path.joinpath("config.json").write_bytes(files["config.json"] + b" ")
+    with pytest.raises(ChecksumMismatch):
+        load_model("tiny", store)
 
 
 def test_a_repository_without_a_model_says_what_it_lacks(store: Store, hub: FileServer, whole: bytes) -> None:
