@@ -85,9 +85,10 @@ class Hello(Frame, frozen=True, tag=1):
 
 
 class Open(Frame, frozen=True, tag=2):
-    """Start a session. `ids` when the device rendered with the cloud's vocabulary (equal fingerprints), else `messages`; never both.
+    """Start a session. `ids` when the device renders as the cloud does, `messages` when only its template is another one; never both.
 
-    The cloud computes the first prompt_len - 1 tokens. `lease_s` 0: the cloud's default.
+    `fingerprint` is that of vocabulary and template with `ids`, of the vocabulary alone with `messages` (model_card.py). The cloud
+    computes the first prompt_len - 1 tokens. `lease_s` 0: the cloud's default.
     """
 
     model: Name

@@ -124,6 +124,7 @@ def model_of(gguf: GgufFile, *, name: str, file_hash: str, licence: str | None =
         gguf.tensors,
         architecture,
         tokenizer.fingerprint,
+        template,
         name=name,
         file_hash=file_hash,
         file_bytes=gguf.path.stat().st_size,
@@ -139,13 +140,15 @@ def folder_model_of(folder: ModelFolder, *, name: str, file_hash: str, licence: 
     if tokenizer.vocab_size > architecture.vocab_size:
         rows, tokens = architecture.vocab_size, tokenizer.vocab_size
         raise ModelFileError(f"{folder.path.name}: 'vocab_size' in config.json is {rows}, tokenizer.json has {tokens} entries")
+    template = template_of_folder(folder.path)
     card = card_of(
         folder.tensors,
         architecture,
         tokenizer.fingerprint,
+        template,
         name=name,
         file_hash=file_hash,
         file_bytes=folder.weight_bytes,
         licence=licence,
     )
-    return Model(card, architecture, folder.tensors, tokenizer, template_of_folder(folder.path), folder.path)
+    return Model(card, architecture, folder.tensors, tokenizer, template, folder.path)

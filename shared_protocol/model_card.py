@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +16,10 @@ if TYPE_CHECKING:  # listing models needs no reader, and its NumPy
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """Identity of a model file. Two models may exchange token ids iff their `fingerprint` is equal."""
+    """Identity of a model file.
+
+    Two models may exchange token ids iff their `vocabulary` is equal, and render a conversation to the same ids iff their `fingerprint` is.
+    """
 
     name: str
     architecture: str  # the family, as GGUF names it: "llama"
@@ -27,6 +31,7 @@ class ModelCard:
     file_hash: str  # SHA-256 hex of the file, or over those of a folder's files
     file_bytes: int  # of the file, or of those that hold a folder's weights
     licence: str  # SPDX id, or "unknown"
+    vocabulary: str = ""  # SHA-256 hex over the same but for the template; empty in records written before it was noted
     bits_per_weight: float | None = None  # of all tensors, scales included; None in records written before it was noted
 
 
@@ -36,7 +41,8 @@ SPDX = {"apache-2.0": "Apache-2.0", "mit": "MIT", "gpl-3.0": "GPL-3.0-only", "bs
 def card_of(
     tensors: Mapping[str, Tensor],
     architecture: Architecture,
-    fingerprint: str,
+    vocabulary: str,
+    template: str | None,
     *,
     name: str,
     file_hash: str,
@@ -54,7 +60,8 @@ def card_of(
         num_parameters=num_parameters,
         context_length=architecture.context_length,
         vocab_size=architecture.vocab_size,
-        fingerprint=fingerprint,
+        fingerprint=hashlib.sha256(repr((vocabulary, template)).encode()).hexdigest(),
+        vocabulary=vocabulary,
         file_hash=file_hash,
         file_bytes=file_bytes,
         licence=licence or (SPDX.get(stated, stated[:80]) if isinstance(stated, str) and stated else "unknown"),

@@ -30,6 +30,7 @@ class Services:
     on_link_loss: Literal["continue_local", "fail"] = "continue_local"
     mutate: Callable[[], Mutate] | None = None  # corrupts drafts, for tests of exactness
     closed: bool = False  # the client was: whatever still runs ends
+    sends_messages: bool = False  # to draft on, since the cloud has another template
     can_speculate: bool = True  # until the cloud says that its vocabulary is another one
 
     @property

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from ...router.decision import Decision
+from ...router.request import RouteRequest
 from ...shared_protocol.errors import (
     ContextOverflow,
     FingerprintMismatch,
@@ -16,7 +17,7 @@ from ...shared_protocol.errors import (
     NotFound,
     ProtocolError,
 )
-from ...shared_protocol.frames import Open
+from ...shared_protocol.frames import ChatMessage, Open
 from ...shared_protocol.openai import Span
 from ...shared_protocol.wire import pack_ids
 from ..device import Device
@@ -28,9 +29,27 @@ from .target import TargetFailed, blame
 
 
 async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
-    """Before the first token: raises TargetFailed("speculation") when the cloud cannot take part, or breaks the protocol, and
+    """Draft by ids; once the cloud has refused them for its template's sake, by messages, which it renders itself.
+
+    Before the first token: raises TargetFailed("speculation") when the cloud cannot take part, or breaks the protocol, and
     TargetFailed("cloud") when it is gone. Later, `on_link_loss` decides: the device finishes the answer alone, marked so, or the
     cloud's error is raised; one that broke the protocol is not followed any further."""
+    if not answer.services.sends_messages:
+        try:
+            async with aclosing(_drafted(answer, decision)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        except TargetFailed as failed:
+            if not isinstance(failed.error, FingerprintMismatch):
+                raise
+            answer.services.sends_messages = True
+    async with aclosing(_drafted(answer, decision)) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
     services, request, prompt = answer.services, decision.shareable, answer.prompt_ids
     device, cloud = services.device, services.cloud
     assert device is not None
@@ -41,12 +60,13 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
     params = request.value.sampling
     opening = Open(
         model=request.value.model or cloud.model or device.name,
-        fingerprint=device.session.held.card.fingerprint,
+        fingerprint=device.session.held.card.vocabulary if services.sends_messages else device.session.held.card.fingerprint,
         sampling=params,
         seed=answer.seed,
         lease_s=0,
         prompt_len=len(prompt),
-        ids=pack_ids(prompt),
+        ids=None if services.sends_messages else pack_ids(prompt),
+        messages=_messages(request.value) if services.sends_messages else None,
     )
     async with device.turn() as session:
         mutate = None if services.mutate is None else services.mutate()
@@ -64,10 +84,11 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
                         answer.drafts = speculation.drafts
                         yield piece
         except (FingerprintMismatch, NotFound) as error:  # another vocabulary or model, or no such endpoint: the cloud alone, then
-            services.can_speculate = isinstance(error, ModelNotFound)  # that one is this request's own
+            by_ids = isinstance(error, FingerprintMismatch) and opening.ids is not None  # only the template may be another one
+            services.can_speculate = by_ids or isinstance(error, ModelNotFound)  # that one is this request's own
             raise TargetFailed("speculation", error) from error
-        except ProtocolError as error:
-            if speculation.origins:
+        except (ProtocolError, InvalidRequest) as error:  # also: the cloud's template renders this conversation to other tokens
+            if speculation.origins or (isinstance(error, InvalidRequest) and opening.ids is not None):
                 raise
             raise TargetFailed("speculation", error) from error  # the cloud alone may do better
         except TargetFailed as failed:
@@ -83,6 +104,11 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
                 raise lost
             async for piece in _finish_alone(answer, session, speculation, lost):
                 yield piece
+
+
+def _messages(request: RouteRequest) -> tuple[ChatMessage, ...]:
+    """The conversation for the cloud's own template. What a frame cannot carry makes another prompt, which the cloud then refuses."""
+    return tuple(ChatMessage(message.role, message.content or "") for message in request.messages)
 
 
 def _blaming_edge(device: Device) -> Run:

@@ -47,7 +47,7 @@ def _byte_level(gguf: GgufFile) -> Tokenizer:
         add_bos=_flag(gguf, "add_bos_token", pre in ADD_BOS),
         end_ids=_end_ids(gguf),
         add_eos=_flag(gguf, "add_eos_token", False),
-        fingerprint=fingerprint_of(["gpt2", pre, repr(template)], [vocabulary.tokens, merges], [vocabulary.kinds]),
+        fingerprint=fingerprint_of(["gpt2", pre], [vocabulary.tokens, merges], [vocabulary.kinds]),
     )
 
 
@@ -66,9 +66,7 @@ def _sentencepiece(gguf: GgufFile) -> Tokenizer:
         end_ids=_end_ids(gguf) or [2],
         add_eos=_flag(gguf, "add_eos_token", False),
         space_first=space_first,
-        fingerprint=fingerprint_of(
-            ["llama", repr((space_first, template)), repr(_strips(gguf))], [vocabulary.tokens], [vocabulary.kinds, scores]
-        ),
+        fingerprint=fingerprint_of(["llama", repr(space_first), repr(_strips(gguf))], [vocabulary.tokens], [vocabulary.kinds, scores]),
     )
 
 

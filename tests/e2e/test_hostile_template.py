@@ -47,7 +47,7 @@ async def test_a_speculative_session_refuses_it(hostile: Model) -> None:
         handler = SpeculateService(frontend, secret=b"s" * 16).connect("key")
         await handler.handle(frames.Hello((frames.VERSION,), frames.Limits()))
         messages = (frames.ChatMessage("user", "Hello"),)
-        opening = frames.Open(hostile.card.name, hostile.card.fingerprint, SamplingParams(), 1, 0, 5, messages=messages)
+        opening = frames.Open(hostile.card.name, hostile.card.vocabulary, SamplingParams(), 1, 0, 5, messages=messages)
         (error,) = await handler.handle(opening)
     assert isinstance(error, frames.Error)
     assert error.code == "template_error"

@@ -98,14 +98,19 @@ def test_two_swapped_ids_in_a_vocabulary_of_the_same_size_give_another_fingerpri
         {"tokenizer__ggml__add_bos_token": True},
         {"tokenizer__ggml__eos_token_id": 0},
         {"tokenizer__ggml__bos_token_id": 2},
-        {"template": "{{ messages }}"},
-        {"tokenizer__chat_template": None},
         {"tokenizer__ggml__merges": tiny_metadata()["tokenizer.ggml.merges"][::-1]},  # type: ignore[index]
         {"tokenizer__ggml__token_type": [3, 4, 3] + [1] * 317},
     ],
 )
 def test_whatever_changes_ids_changes_the_fingerprint(tmp_path: Path, change: dict[str, Any]) -> None:
     assert tokenizer_with(tmp_path, **change).fingerprint != tokenizer_with(tmp_path).fingerprint
+
+
+@pytest.mark.parametrize("change", [{"template": "{{ messages }}"}, {"tokenizer__chat_template": None}])
+def test_another_template_leaves_the_vocabulary_but_not_the_fingerprint(tmp_path: Path, tiny_llama: Model, change: dict[str, Any]) -> None:
+    other = load_model(write_tiny_llama(tmp_path / "other.gguf", **change))
+    assert other.card.vocabulary == tiny_llama.card.vocabulary
+    assert other.card.fingerprint != tiny_llama.card.fingerprint
 
 
 def test_weights_and_names_do_not_change_the_fingerprint(tmp_path: Path, tiny_llama: Model) -> None:

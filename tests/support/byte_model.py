@@ -34,6 +34,7 @@ def byte_model(context_length: int = 8192) -> Model:
         context_length=context_length,
         vocab_size=tokenizer.vocab_size,
         fingerprint=tokenizer.fingerprint,
+        vocabulary=tokenizer.fingerprint,
         file_hash="0" * 64,
         file_bytes=0,
         licence="Apache-2.0",

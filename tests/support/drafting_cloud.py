@@ -13,7 +13,7 @@ from hybrid.tests.support.byte_tokenizer import EOS, ByteTokenizer
 from hybrid.tests.support.drafting import Device, opening
 from hybrid.tests.support.remote_engine import RemoteEngine
 
-CARD = ModelCard("toy", "toy", "F32", 0, 64, 258, "bytes", "toy-hash", 0, "Apache-2.0")
+CARD = ModelCard("toy", "toy", "F32", 0, 64, 258, "bytes", "toy-hash", 0, "Apache-2.0", vocabulary="bytes")
 SECRET = b"a secret for tests"
 PROMPT = b"Q:"
 

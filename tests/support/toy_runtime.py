@@ -12,7 +12,7 @@ from hybrid.shared_protocol.runtime import EdgeRuntime, MemoryReport
 from numpy.typing import NDArray
 
 VOCAB = 40
-CARD = ModelCard("toy", "toy", "F32", 0, 64, VOCAB, "toy-fingerprint", "toy-hash", 0, "Apache-2.0")
+CARD = ModelCard("toy", "toy", "F32", 0, 64, VOCAB, "toy-fingerprint", "toy-hash", 0, "Apache-2.0", vocabulary="toy-vocabulary")
 
 
 def toy_logits(prefix: Sequence[int], model: int = 0, vocab: int = VOCAB) -> NDArray[np.float32]:

@@ -150,10 +150,12 @@ class SpeculateHandler:
         service, client, model = self._service, self._service.frontend.client, self._service.frontend.model
         if frame.model != service.model_id:
             raise ModelNotFound(f"the model {frame.model!r} is not served here", hint=f"ask for {service.model_id!r}")
-        if frame.fingerprint != model.card.fingerprint:
+        expected = model.card.vocabulary if frame.ids is None else model.card.fingerprint
+        if frame.fingerprint != expected:
             raise FingerprintMismatch(
-                f"the device's vocabulary {frame.fingerprint} is not the cloud's, {model.card.fingerprint}",
-                hint="use a device model with the cloud's tokenizer and template; drafting across vocabularies is not served",
+                f"the device's {'vocabulary' if frame.ids is None else 'vocabulary and template'} {frame.fingerprint} is not the cloud's, "
+                f"{expected}",
+                hint="send messages if only the template is another one; drafting across vocabularies is not served",
             )
         sampling = frame.sampling
         if sampling.n != 1:

@@ -22,7 +22,7 @@ from hybrid.tests.support.byte_tokenizer import EOS, ByteTokenizer
 from hybrid.tests.support.remote_engine import RemoteEngine
 from starlette.applications import Starlette
 
-CARD = ModelCard("toy", "toy", "F32", 0, 64, 258, "bytes", "toy-hash", 0, "Apache-2.0")
+CARD = ModelCard("toy", "toy", "F32", 0, 64, 258, "bytes", "toy-hash", 0, "Apache-2.0", vocabulary="bytes")
 HELLO = frames.Hello((1,), frames.Limits())
 OPEN = frames.Open("toy", "bytes", SamplingParams(), 7, 0, 2, pack_ids(b"Q:"))
 
