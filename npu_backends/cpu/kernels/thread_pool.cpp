@@ -5,10 +5,10 @@
 namespace hybrid {
 
 namespace {
-// A barrier opens within microseconds when all members run, so a waiter looks this often, about 2 us, before it sleeps. A sleep takes
-// longer than the work between two barriers of a small step; looking for longer would burn the very CPU that the others wait for when
-// there are fewer CPUs than members (measured: 1000 looks double such a step, 100 cost nothing).
-constexpr int kLooks = 100;
+// How often a waiter looks before it sleeps. A sleep takes longer than the work between two barriers of a small step, so looking for some
+// 20 us pays where all members run. Where there are fewer CPUs than threads it burns the very time that the others wait for (measured:
+// 1000 looks at every barrier double such a step, 100 cost nothing): so a member looks long only until it was disappointed a few times.
+constexpr int kFewLooks = 100, kManyLooks = 500, kPatience = 3 * kManyLooks;
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -52,8 +52,9 @@ void ThreadPool::start(Entry entry, void* context) {
         }
         wake_.notify_all();
     }
+    self.patience_ = kPatience;
     entry(context, self);
-    if (size_ > 1) barrier();
+    if (size_ > 1) barrier(self);
 }
 
 void ThreadPool::work(int index) {
@@ -71,12 +72,13 @@ void ThreadPool::work(int index) {
             entry = entry_;
             context = context_;
         }
+        self.patience_ = kPatience;
         entry(context, self);
-        barrier();
+        barrier(self);
     }
 }
 
-void ThreadPool::barrier() {
+void ThreadPool::barrier(Member& member) {
     const uint32_t before = opened_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
         arrived_.store(0, std::memory_order_relaxed);
@@ -88,10 +90,12 @@ void ThreadPool::barrier() {
         release_.notify_all();
         return;
     }
-    for (int look = 0; look < kLooks; look++) {
+    const int looks = member.patience_ > 0 ? kManyLooks : kFewLooks;
+    for (int look = 0; look < looks; look++) {
         if (opened_.load(std::memory_order_acquire) != before) return;
         relax();
     }
+    member.patience_ -= looks;
     std::unique_lock<std::mutex> lock(mutex_);
     release_.wait(lock, [&] { return opened_.load(std::memory_order_acquire) != before; });
 }

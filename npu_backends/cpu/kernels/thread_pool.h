@@ -1,8 +1,9 @@
 // A few threads that run one function together, with a barrier after every loop.
 //
 //   caller   ──run──┬─ loop ─┬─ loop ─┬── done        A loop's indices are claimed in runs from one counter, so a thread that the
-//   worker 1 ┄sleep─┴─ loop ─┴─ loop ─┘┄sleep         system stops for a while holds up its own run only. What is computed for an
-//                            barrier                  index does not depend on who computes it.
+//   worker 1 ┄sleep─┴─ loop ─┴─ loop ─┘┄sleep         system stops for a while holds up its own run only; runs shorten towards the
+//                            barrier                  end, so that all members arrive together. What is computed for an index does
+//                                                     not depend on who computes it.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -26,8 +27,11 @@ class Member {
     void for_each(int count, Body body);
 
    private:
+    friend class ThreadPool;
+
     ThreadPool& pool_;
     int index_;
+    int patience_ = 0;  // looks that may still be in vain at the barriers of this run
 };
 
 class ThreadPool {
@@ -51,7 +55,7 @@ class ThreadPool {
 
     void start(Entry entry, void* context);
     void work(int index);
-    void barrier();
+    void barrier(Member& member);
     void stop();
 
     const int size_;
@@ -75,14 +79,15 @@ void Member::for_each(int count, Body body) {
         for (int i = 0; i < count; i++) body(i);
         return;
     }
-    const int grain = count / (size * 6) + 1;
-    for (;;) {
-        const int begin = pool_.next_.fetch_add(grain, std::memory_order_relaxed);
-        if (begin >= count) break;
-        const int end = begin + grain < count ? begin + grain : count;
+    const int longest = count / (size * 6) + 1;
+    int begin = pool_.next_.load(std::memory_order_relaxed);
+    while (begin < count) {
+        const int share = (count - begin) / (2 * size) + 1, end = begin + (share < longest ? share : longest);
+        if (!pool_.next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
         for (int i = begin; i < end; i++) body(i);
+        begin = pool_.next_.load(std::memory_order_relaxed);
     }
-    pool_.barrier();
+    pool_.barrier(*this);
 }
 
 }  // namespace hybrid
