@@ -136,10 +136,7 @@ def model_of(gguf: GgufFile, *, name: str, file_hash: str, licence: str | None =
 
 def folder_model_of(folder: ModelFolder, *, name: str, file_hash: str, licence: str | None = None) -> Model:
     """Assemble what a checked folder holds, which states no licence of its own."""
-    architecture, tokenizer = folder.architecture, tokenizer_of_folder(folder.path)
-    if tokenizer.vocab_size > architecture.vocab_size:
-        rows, tokens = architecture.vocab_size, tokenizer.vocab_size
-        raise ModelFileError(f"{folder.path.name}: 'vocab_size' in config.json is {rows}, tokenizer.json has {tokens} entries")
+    architecture, tokenizer = folder.architecture, tokenizer_of_folder(folder.path, folder.architecture.vocab_size)
     template = template_of_folder(folder.path)
     card = card_of(
         folder.tensors,

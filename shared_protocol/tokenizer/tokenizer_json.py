@@ -28,8 +28,9 @@ from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Vo
 MAX_TOKENS = 1 << 21
 
 
-def tokenizer_of_folder(folder: str | Path) -> Tokenizer:
-    """Build the tokenizer of a folder with tokenizer.json. Raises ModelFileError naming the file and the part at fault."""
+def tokenizer_of_folder(folder: str | Path, rows: int | None = None) -> Tokenizer:
+    """Build the tokenizer of a folder with tokenizer.json. `rows`: of the model's logits, often a few more than there are tokens; the ids
+    past them are no text, and change no fingerprint. Raises ModelFileError naming the file and the part at fault."""
     folder = Path(folder)
     root = read_object(folder / "tokenizer.json")
     if root is None:
@@ -52,6 +53,13 @@ def tokenizer_of_folder(folder: str | Path) -> Tokenizer:
     tokenizer_parts = {name: root.get(name) for name in ("normalizer", "pre_tokenizer")}
     settings = {name: value for name, value in model.items() if name not in ("vocab", "merges")}
     decided = msgspec.json.encode([tokenizer_parts, settings, root.get("added_tokens")], order="deterministic").decode()
+    fingerprint = fingerprint_of(
+        ["tokenizer.json", decided, repr(template)],
+        [vocabulary.tokens, ["\0".join(pair) for pair in model["merges"]]],
+        [vocabulary.kinds, [score for _, score in model["vocab"]] if model["type"] == "Unigram" else []],
+    )
+    if rows is not None:
+        vocabulary = _padded(vocabulary, rows)
     return Tokenizer(
         vocabulary,
         _encoder(root, model, vocabulary, frozenset(token.token_id for token in added if token.guarded)),
@@ -61,12 +69,15 @@ def tokenizer_of_folder(folder: str | Path) -> Tokenizer:
         end_ids=list(dict.fromkeys(ends)),
         add_eos=bool(behind) if add_eos is None else add_eos,
         space_first=_space_first(root),
-        fingerprint=fingerprint_of(
-            ["tokenizer.json", decided, repr(template)],
-            [vocabulary.tokens, ["\0".join(pair) for pair in model["merges"]]],
-            [vocabulary.kinds, [score for _, score in model["vocab"]] if model["type"] == "Unigram" else []],
-        ),
+        fingerprint=fingerprint,
     )
+
+
+def _padded(vocabulary: Vocabulary, rows: int) -> Vocabulary:
+    lacking = rows - len(vocabulary)
+    if lacking < 0:
+        raise ModelFileError(f"'vocab_size' in config.json is {rows}, tokenizer.json has {len(vocabulary)} tokens")
+    return replace(vocabulary, tokens=[*vocabulary.tokens, *[""] * lacking], kinds=[*vocabulary.kinds, *[UNUSED] * lacking])
 
 
 def _model(root: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from hybrid.tests.support.texts import random_texts
 from hybrid.tests.support.tokenizer_json import BYTE_LEVEL, METASPACE, added, begin_with, byte_level_json, sentencepiece_json, write_folder
 from tokenizers import Tokenizer as Library
 
-SPECIAL, FIRST_BYTE = 2, 3  # "<|im_end|>" and the byte 0 of the tiny vocabulary
+FIRST_BYTE = 3  # of the tiny vocabulary
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -149,6 +149,17 @@ def test_a_limit_refuses_nothing_that_fits(tmp_path: Path, root: dict[str, Any])
     if "vocab" in root["model"] and root["model"]["type"] == "BPE":
         with pytest.raises(ContextOverflow, match="at least"):
             tokenizer.encode("a" * 100_000, limit=100)
+
+
+def test_rows_of_logits_past_the_tokens_are_no_text_and_change_no_fingerprint(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, tiny())
+    tokenizer, padded = tokenizer_of_folder(folder), tokenizer_of_folder(folder, 384)
+    assert (tokenizer.vocab_size, padded.vocab_size) == (320, 384)
+    assert padded.decode([FIRST_BYTE + 0x41, 383]) == "A"
+    assert padded.token_text(383) == ""
+    assert padded.fingerprint == tokenizer.fingerprint
+    with pytest.raises(ModelFileError, match=r"is 300, .* has 320"):
+        tokenizer_of_folder(folder, 300)
 
 
 def deep(levels: int) -> dict[str, Any]:
