@@ -9,6 +9,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from hybrid.tests.support.hf_writer import write_tiny_folder, write_tokenizer
 
 HYBRID = [sys.executable, "-m", "hybrid.apps.cli.main"]
 
@@ -65,6 +66,7 @@ def test_it_says_where_it_listens_answers_and_ends_with_zero_at_sigterm(tiny_lla
         (["--port", "70000"], 2, "port"),
         (["--nonsense"], 2, "nonsense"),
         (["--ready-fd", "77", "--port", "0"], 2, "77"),
+        (["--quantise", "int8", "--port", "0"], 5, "Q4_1 already"),
     ],
 )
 def test_what_it_cannot_do_is_one_line_and_an_exit_code(tiny_llama_path: Path, arguments: list[str], code: int, says: str) -> None:
@@ -94,6 +96,24 @@ def test_ctrl_c_says_what_it_waits_for_and_a_second_one_does_not_wait(tiny_llama
         process.kill()
     assert (told["event"], told["inside"]) == ("drain", 1)
     assert process.returncode == 130
+
+
+def test_a_folder_is_served_in_the_blocks_that_were_asked_for(tmp_path: Path) -> None:
+    folder = write_tiny_folder(tmp_path / "mine", "llama", dtype="BF16")
+    write_tokenizer(folder)
+    command = [*HYBRID, "serve", str(folder), "--port", "0", "--json", "--quantise", "int4"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    try:
+        assert process.stdout
+        facts = json.loads(process.stdout.readline())
+        answer = json.loads(call(facts["url"] + "/v1/completions", {"prompt": "the people", "max_tokens": 2, "ignore_eos": True}))
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (facts["model"], facts["quantisation"]) == ("mine", "Q4_1")
+    assert answer["usage"]["completion_tokens"] == 2
+    assert "bits per weight" in err
 
 
 def test_an_unknown_model_is_not_found(tmp_path: Path) -> None:
