@@ -54,7 +54,7 @@ def tokenizer_of_folder(folder: str | Path, rows: int | None = None) -> Tokenize
     settings = {name: value for name, value in model.items() if name not in ("vocab", "merges")}
     decided = msgspec.json.encode([tokenizer_parts, settings, root.get("added_tokens")], order="deterministic").decode()
     fingerprint = fingerprint_of(
-        ["tokenizer.json", decided, repr(template)],
+        ["tokenizer.json", decided],
         [vocabulary.tokens, ["\0".join(pair) for pair in model["merges"]]],
         [vocabulary.kinds, [score for _, score in model["vocab"]] if model["type"] == "Unigram" else []],
     )
