@@ -29,6 +29,7 @@ from .pages import forget
 Quantise = Literal["int8", "int4", "int4-symmetric", "none"]
 TYPES = {"int8": "Q8_0", "int4": "Q4_1", "int4-symmetric": "Q4_0"}
 FLOATS = ("F32", "F16", "BF16")
+BLOCK = 32  # weights, in all of TYPES
 ENDS = ("token_embd.weight", "output.weight")
 _AT_ONCE = 1 << 18  # elements that are float32 at any moment
 
@@ -67,29 +68,29 @@ def quantised(model: Model, choice: Quantise | None = None) -> Model:
     Only who opens a model calls this, once: the card of what comes out is the one to tell others. It says the new type and bits per
     weight, and its hash says the choice, since another rounding is another model. Nothing is computed before a tensor's data is asked
     for. A matrix whose rows no block divides stays as it is.
-    Raises ConfigError for a choice that is none, and for weights that are integers already.
+    Raises ConfigError for a choice that is none, and for a model without a matrix that it could be applied to.
     """
     if choice is not None and choice not in get_args(Quantise):
         raise ConfigError(f"quantise must be one of {', '.join(get_args(Quantise))}, found {choice!r:.40}", param="quantise")
     floats = [tensor for tensor in model.tensors.values() if len(tensor.shape) == 2 and tensor.type_name in FLOATS]
-    if choice == "none" or (choice is None and not (floats and model.path.is_dir())):
+    divided = [tensor for tensor in floats if tensor.shape[1] % BLOCK == 0]
+    if choice == "none" or (choice is None and not (divided and model.path.is_dir())):
         return model
     choice = choice or "int8"
-    if not floats:
+    if not divided:
         raise ConfigError(
-            f"the weights of {model.card.name} are {model.card.quantisation} already: quantise={choice} would only add errors",
+            f"the weights of {model.card.name} are {model.card.quantisation}: quantise={choice} takes float rows of a multiple of {BLOCK}",
             hint="leave it out, or start from the float weights",
             param="quantise",
         )
     tensors = dict(model.tensors)
-    for tensor in floats:
-        type_name = TYPES["int8" if tensor.name in ENDS else choice]
-        if tensor.shape[1] % FORMATS[type_name].block == 0:
-            tensors[tensor.name] = QuantisedTensor(tensor, type_name)
-    made = sum(isinstance(tensor, QuantisedTensor) for tensor in tensors.values())
+    for tensor in divided:
+        tensors[tensor.name] = QuantisedTensor(tensor, TYPES["int8" if tensor.name in ENDS else choice])
     bits = round(sum(map(_bits, tensors.values())) / model.card.num_parameters, 3)
+    left = ", ".join(f"{tensor.name} ({tensor.type_name}, rows of {tensor.shape[1]})" for tensor in floats if tensor not in divided)
     log.info(
-        "%s: %d of %d matrices become %s at load, %.2f bits per weight in all", model.card.name, made, len(floats), TYPES[choice], bits
+        "%s: %d of %d matrices become %s at load, %.2f bits per weight in all%s",
+        *(model.card.name, len(divided), len(floats), TYPES[choice], bits, f"; no block fits {left}" if left else ""),
     )
     card = dataclasses.replace(
         model.card,

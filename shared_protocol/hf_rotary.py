@@ -25,7 +25,9 @@ def folder_rotaries(keys: Keys, head_dim: int, context: int) -> Rotaries:
     Layers with a window have a rotary embedding of their own where `rope_local_base_freq` or two sets of `rope_parameters` say so.
     """
     parameters = keys.inner("rope_parameters")
-    if "full_attention" in parameters:
+    if "full_attention" in parameters or "sliding_attention" in parameters:
+        for kind in ("full_attention", "sliding_attention"):
+            parameters.require(kind in parameters, kind, "is missing")
         local = _rotaries(keys, parameters.inner("sliding_attention"), head_dim, context).plain
         return _with_local(_rotaries(keys, parameters.inner("full_attention"), head_dim, context), local)
     scaling = parameters if parameters.values else keys.inner("rope_scaling")

@@ -66,7 +66,7 @@ def test_it_says_where_it_listens_answers_and_ends_with_zero_at_sigterm(tiny_lla
         (["--port", "70000"], 2, "port"),
         (["--nonsense"], 2, "nonsense"),
         (["--ready-fd", "77", "--port", "0"], 2, "77"),
-        (["--quantise", "int8", "--port", "0"], 5, "Q4_1 already"),
+        (["--quantise", "int8", "--port", "0"], 5, "are Q4_1"),
     ],
 )
 def test_what_it_cannot_do_is_one_line_and_an_exit_code(tiny_llama_path: Path, arguments: list[str], code: int, says: str) -> None:

@@ -99,7 +99,7 @@ def test_a_folder_is_served_in_int8_unless_told_otherwise(floats: Model, tmp_pat
 
 @pytest.mark.parametrize("choice", ["int8", "int4"])
 def test_weights_that_are_integers_already_are_refused(tiny_llama: Model, choice: str) -> None:
-    with pytest.raises(ConfigError, match="tiny are Q4_1 already"):
+    with pytest.raises(ConfigError, match="tiny are Q4_1: quantise=int"):
         quantised(tiny_llama, choice)  # type: ignore[arg-type]
 
 
@@ -108,10 +108,14 @@ def test_a_choice_that_is_none_is_refused_with_those_that_are(floats: Model) -> 
         quantised(floats, "int2")  # type: ignore[arg-type]
 
 
-def test_rows_that_no_block_divides_stay_as_they_are(floats: Model) -> None:
+def test_rows_that_no_block_divides_stay_as_they_are_and_are_named(floats: Model, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     odd = random_matrix(64, 100)
-    model = quantised(dataclasses.replace(floats, tensors={**floats.tensors, "odd": odd}), "int8")
-    assert model.tensors["odd"] is odd
+    with caplog.at_level(logging.INFO):
+        model = quantised(dataclasses.replace(floats, path=tmp_path, tensors={**floats.tensors, odd.name: odd}))
+    assert model.tensors[odd.name] is odd
+    assert "15 of 16 matrices become Q8_0" in caplog.text
+    assert "no block fits m0 (BF16, rows of 100)" in caplog.text
+    assert quantised(model) is model
 
 
 def test_the_log_says_the_true_bits_per_weight(floats: Model, caplog: pytest.LogCaptureFixture) -> None:

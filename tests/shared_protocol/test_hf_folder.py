@@ -16,11 +16,14 @@ from hybrid.shared_protocol.errors import ModelFileError, ModelNotFound
 from hybrid.shared_protocol.hf_config import FAMILIES, architecture_of_config
 from hybrid.shared_protocol.hf_folder import read_folder
 from hybrid.shared_protocol.hf_keys import Keys
+from hybrid.shared_protocol.hf_rotary import KINDS
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.tests.support.hf_writer import CONFIGS, tiny_config, tiny_hf_tensors, write_tiny_folder
 from hybrid.tests.support.safetensors_writer import packed, write_safetensors, write_shards
 from hybrid.tests.support.steps import relative_errors, run
 from hybrid.tests.support.tiny_families import CONTEXT, ORIGINAL_CONTEXT, VOCAB, write_tiny
+from hypothesis import given
+from hypothesis import strategies as st
 
 IDS = [(i * 7919 + 11) % VOCAB for i in range(70)]
 TABLE = [3, 1, 4, 5, 2]
@@ -160,6 +163,7 @@ def test_missing_or_absurd_keys_are_refused_by_name(changes: dict[str, Any], nam
         ("gemma3-linear", {"layer_types": ["full_attention"]}, "'layer_types' must name.*6 layers"),
         ("gemma3-linear", {"layer_types": ["chunked_attention"] * 6}, "'layer_types'"),
         ("gemma3", {"use_bidirectional_attention": True}, "'use_bidirectional_attention'"),
+        ("gemma3", {"rope_parameters": {"full_attention": {"rope_theta": 1e6}}}, "'rope_parameters.sliding_attention' is missing"),
         ("phi3-longrope", {"rope_scaling": {**LONGROPE, "short_factor": [1.0] * 5}}, "short_factor' has 5"),
         ("phi3-longrope", {"rope_scaling": {**LONGROPE, "short_factor": [0.0] * 8}}, "short_factor' must be"),
         ("phi3-longrope", {"partial_rotary_factor": 0.6}, "'partial_rotary_factor' 0.6 rotates 19 of 32 inputs, which are no pairs"),
@@ -169,6 +173,38 @@ def test_missing_or_absurd_keys_are_refused_by_name(changes: dict[str, Any], nam
 def test_keys_of_single_families_are_checked_too(name: str, changes: dict[str, Any], named: str) -> None:
     with pytest.raises(ModelFileError, match=named):
         config_of(name, **changes)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-3, 600)
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from(["yarn", "linear"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=5,
+)
+SCALING_KEYS = ("type", "rope_type", "factor", "rope_theta", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+                "beta_fast", "beta_slow", "attention_factor", "partial_rotary_factor", "short_factor", "long_factor")  # fmt: skip
+
+
+@given(data=st.data(), name=st.sampled_from(sorted(CONFIGS)))
+def test_any_value_of_any_key_is_taken_or_refused_by_name(data: Any, name: str) -> None:
+    config = tiny_config(name)
+    if data.draw(st.booleans()):
+        kind = data.draw(st.sampled_from(KINDS))
+        config["rope_scaling"] = {"type": kind, **data.draw(st.dictionaries(st.sampled_from(SCALING_KEYS), JSON, max_size=6))}
+    for key in data.draw(st.lists(st.sampled_from([*config, "rope_parameters", "rope_theta"]), max_size=3)):
+        config[key] = data.draw(JSON)
+    try:
+        architecture = architecture_of_config(Keys("config.json", config))
+    except ModelFileError as error:
+        assert "key" in str(error) or "model_type" in str(error)
+        return
+    assert all(math.isfinite(frequency) for frequency in architecture.rotary.frequencies)
+    assert math.isfinite(architecture.attention_scale)
 
 
 @pytest.mark.parametrize(
