@@ -149,7 +149,7 @@ def _added_token(item: Any) -> tuple[AddedToken, bool]:
 def _unknown(model: dict[str, Any], ids: dict[str, int]) -> int | None:
     named, number = model.get("unk_token"), model.get("unk_id")
     if model["type"] == "BPE":
-        if named is not None and named not in ids:
+        if named is not None and (not isinstance(named, str) or named not in ids):
             raise ModelFileError(f"tokenizer.json: 'unk_token' {named!r:.40} is not in the vocabulary")
         return None if named is None else ids[named]
     if number is not None and (type(number) is not int or not 0 <= number < len(model["vocab"])):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,14 @@ def test_a_character_written_in_bytes_is_shown_when_its_last_byte_has_come(token
     assert [detokenizer.push(number) for number in smile] == ["", "", "", "😊"]
     assert [detokenizer.push(number) for number in smile[:2]] == ["", ""]
     assert detokenizer.flush() == "\ufffd"
+
+
+def test_several_threads_get_the_ids_that_one_gets(path: Path, tokenizer: Tokenizer) -> None:
+    texts = random_texts(12, 200)
+    shared = tokenizer_of(read_gguf(path))
+    with ThreadPoolExecutor(4) as pool:
+        for ids in pool.map(lambda _: [shared.encode(text) for text in texts], range(4)):
+            assert ids == [tokenizer.encode(text) for text in texts]
 
 
 def test_equal_neighbours_are_joined_from_the_left(tokenizer: Tokenizer) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,12 @@ def test_the_fingerprint_is_the_same_in_every_process(tiny_llama: Model) -> None
 def test_a_tokenizer_that_cannot_be_built_is_refused_by_name(tmp_path: Path, change: dict[str, Any], named: str) -> None:
     with pytest.raises(ModelFileError, match=named):
         tokenizer_with(tmp_path, **change)
+
+
+def test_a_file_without_tokens_is_refused_by_the_key(tmp_path: Path) -> None:
+    gguf = read_gguf(write_gguf(tmp_path / "t.gguf", tiny_metadata(), {}))
+    with pytest.raises(ModelFileError, match=r"'tokenizer\.ggml\.tokens' is empty"):
+        tokenizer_of(replace(gguf, metadata={**gguf.metadata, "tokenizer.ggml.tokens": []}))
 
 
 async def test_other_threads_get_on_while_a_long_text_is_encoded(smollm2: Model) -> None:
