@@ -48,12 +48,13 @@ def first_difference(plain: Ids, other: Ids) -> Difference | None:
     return None
 
 
-def every_way(model: Model) -> Iterator[tuple[str, Way]]:
+def every_way(model: Model, device: Model | None = None) -> Iterator[tuple[str, Way]]:
     """Name each way and give it; a way is to be used before the next is asked for, since engines are opened one after the other.
+    `device` is the model that drafts, of the same vocabulary; None: the same model.
 
     "alone" comes first, on one thread: the text that all others are held against.
     """
-    with closing(LLM(model, threads=1)) as llm, closing(NativeRuntime(model, threads=1)) as runtime:
+    with closing(LLM(model, threads=1)) as llm, closing(NativeRuntime(device or model, threads=1)) as runtime:
         yield "alone", partial(alone, llm)
         yield "batched", partial(batched, llm)
         yield "warm prefix", partial(warm, llm)

@@ -1,6 +1,6 @@
 """The claim: one text, however it is computed. Every way against the plain one, token for token, greedy and sampled.
 
-    python benchmarks/exactness.py --json [--data DIR] [--prompts 24] [--tokens 48] [--model NAME]
+    python benchmarks/exactness.py --json [--data DIR] [--prompts 24] [--tokens 48] [--model NAME] [--device NAME]
 
 Reads the first prompts (`turns[0]` under 400 characters, by number) of DIR/prompts/*.jsonl; without --data, and where there is no
 folder HYBRID_SHARED (default ../shared), the six of tests/data/prompts.jsonl. Ends with 1 when any way differs.
@@ -41,15 +41,19 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, help="how many; default: 24, or the six of our own")
     parser.add_argument("--tokens", type=int, default=48, help="of each answer; default: 48")
     parser.add_argument("--model", default="smollm2-135m", help="a model of the store, or a GGUF file")
+    parser.add_argument("--device", help="the model that drafts, of the same vocabulary; default: the same model")
     options = parser.parse_args()
     model = load_model(options.model)
+    device = load_model(options.device) if options.device else model
+    if device.card.vocabulary != model.card.vocabulary:
+        parser.error(f"{device.card.name} has another vocabulary than {model.card.name}: it cannot draft for it")
     prompts = [model.render_chat([{"role": "user", "content": text}]) for text in read_prompts(options.data, options.prompts)]
     settings = {
         "T 0": SamplingParams(temperature=0, max_tokens=options.tokens, seed=7),
         "T 0.8": SamplingParams(temperature=0.8, max_tokens=options.tokens, seed=7),
     }
     plain, results = {}, []
-    for name, way in every_way(model):
+    for name, way in every_way(model, device):
         for label, params in settings.items():
             began = time.perf_counter()
             ids = way(prompts, params)
@@ -67,7 +71,7 @@ def main() -> None:
             if not options.json:
                 print(*result.values(), sep="\t", flush=True)
     if options.json:
-        print(json.dumps({"model": model.card.name, "prompts": len(prompts), "results": results}, indent=1))
+        print(json.dumps({"model": model.card.name, "device": device.card.name, "prompts": len(prompts), "results": results}, indent=1))
     sys.exit(not all(result["equal"] for result in results))
 
 
