@@ -20,6 +20,7 @@ from ..validate import check_batch
 from .library import Batch, load
 from .model_spec import model_spec
 from .process import peak_bytes, usable_cpus
+from .rotary import rotary_tables
 from .weights import Weights
 
 KEY_TILE = 16  # kKeyTile in kernels/cache.h
@@ -45,9 +46,8 @@ class CpuExecutor(StepExecutor):
         self.threads = threads or usable_cpus()
         self._max_positions = arch.context_length
         self._weights = weights = Weights(model, self.threads, self._native)
-        spec = model_spec(
-            arch, weights, num_blocks=num_blocks, block_size=block_size, max_positions=self._max_positions, threads=self.threads
-        )
+        self._tables = rotary_tables(arch)
+        spec = model_spec(arch, weights, self._tables, num_blocks=num_blocks, block_size=block_size, threads=self.threads)
         self._handle = self._native.library.hybrid_open(ctypes.byref(spec), self._native.isa.encode())
         if self._handle is None:
             raise EngineFailed(f"the kernels could not start: too little memory for {num_blocks} blocks, or for {self.threads} threads")
@@ -78,6 +78,8 @@ class CpuExecutor(StepExecutor):
                 raise EngineFailed("this executor is closed")
             if os.getpid() != self._process:
                 raise EngineFailed("this executor was opened before a fork: its threads are not in this process, open another one")
+            for table in self._tables.values():
+                table.fill(int(batch.positions.max()) + 1)
             failed = self._native.library.hybrid_step(self._handle, ctypes.byref(arguments), logits.ctypes.data)
         if failed:
             raise EngineFailed(f"too little memory for a step of {len(batch.token_ids)} tokens")
@@ -89,7 +91,9 @@ class CpuExecutor(StepExecutor):
             if self._handle is not None:
                 native: Any = self._native.library.hybrid_memory(self._handle)
                 kv, scratch = native.kv, native.scratch
-        return MemoryReport(weights=self._weights.nbytes, kv=kv, scratch=scratch, peak=peak_bytes())
+        return MemoryReport(
+            weights=self._weights.nbytes + sum(table.nbytes for table in self._tables.values()), kv=kv, scratch=scratch, peak=peak_bytes()
+        )
 
     def close(self) -> None:
         """Free weights, cache and threads; harmless when already closed."""

@@ -22,7 +22,7 @@ class Matrix(ctypes.Structure):
     _fields_ = [("panels", ctypes.c_void_p), ("kind", ctypes.c_int32), ("rows", ctypes.c_int32), ("columns", ctypes.c_int32)]
 
 
-class RotaryTable(ctypes.Structure):
+class RotaryPointer(ctypes.Structure):
     _fields_ = [("table", ctypes.c_void_p), ("pairs", ctypes.c_int32), ("interleaved", ctypes.c_int32)]
 
 
@@ -37,7 +37,7 @@ class Layer(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in VECTORS),
         *((name, Matrix) for name in MATRICES),
-        ("rotary", RotaryTable),
+        ("rotary", RotaryPointer),
         ("window", ctypes.c_int32),
     ]
 
@@ -65,7 +65,7 @@ class Memory(ctypes.Structure):
     _fields_ = [("kv", ctypes.c_int64), ("scratch", ctypes.c_int64)]
 
 
-STRUCTS = (Matrix, RotaryTable, Layer, ModelSpec, Batch, Memory)  # in the order of hybrid_struct_bytes
+STRUCTS = (Matrix, RotaryPointer, Layer, ModelSpec, Batch, Memory)  # in the order of hybrid_struct_bytes
 
 
 @dataclass(frozen=True, slots=True)

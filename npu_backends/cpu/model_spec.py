@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
 
 from ...shared_protocol.architecture import Architecture, Rotary
-from .library import MATRICES, VECTORS, Layer, ModelSpec, RotaryTable
-from .rotary import rotary_table
+from .library import MATRICES, VECTORS, Layer, ModelSpec, RotaryPointer
+from .rotary import RotaryTable
 from .weights import Weights
 
 ACTIVATIONS = ("silu", "gelu_tanh")  # HybridActivation in kernels/api.h
@@ -26,16 +25,15 @@ NAMES = dict(
 )
 
 
-def model_spec(arch: Architecture, weights: Weights, *, num_blocks: int, block_size: int, max_positions: int, threads: int) -> ModelSpec:
-    """`weights` keeps alive all that the kernels will read."""
-    tables: dict[Rotary, RotaryTable] = {}
+def model_spec(
+    arch: Architecture, weights: Weights, tables: Mapping[Rotary, RotaryTable], *, num_blocks: int, block_size: int, threads: int
+) -> ModelSpec:
+    """The kernels read `weights` and `tables`, which must outlive them; a table's rows only when a step comes to their positions."""
     layers = (Layer * arch.num_layers)()
     for number, layer in enumerate(layers):
         rotary = arch.layer_rotary(number)
-        if rotary not in tables:
-            table = weights.keep(laid_out(rotary_table(max_positions, rotary), rotary.interleaved))
-            tables[rotary] = RotaryTable(table, len(rotary.frequencies), rotary.interleaved)
-        layer.rotary, layer.window = tables[rotary], arch.window(number)
+        address = tables[rotary].array.ctypes.data
+        layer.rotary, layer.window = RotaryPointer(address, len(rotary.frequencies), rotary.interleaved), arch.window(number)
         for field in MATRICES:
             setattr(layer, field, weights.matrix(f"blk.{number}.{NAMES[field]}"))
         for field in _vectors_of(arch):
@@ -50,7 +48,7 @@ def model_spec(arch: Architecture, weights: Weights, *, num_blocks: int, block_s
         vocab=arch.vocab_size,
         num_blocks=num_blocks,
         block_size=block_size,
-        max_positions=max_positions,
+        max_positions=arch.context_length,
         threads=threads,
         activation=ACTIVATIONS.index(arch.activation),
         norm_eps=arch.norm_eps,
@@ -63,11 +61,6 @@ def model_spec(arch: Architecture, weights: Weights, *, num_blocks: int, block_s
         embedding=weights.matrix("token_embd.weight"),
         head=weights.matrix("token_embd.weight" if arch.tied_embeddings else "output.weight"),
     )
-
-
-def laid_out(table: NDArray[np.float32], interleaved: bool) -> NDArray[np.float32]:
-    """(cos, sin) [positions, pairs, 2] in the order of HybridRotary: as it is, or all cosines of a position before its sines."""
-    return table if interleaved else np.ascontiguousarray(table.transpose(0, 2, 1))
 
 
 def _vectors_of(arch: Architecture) -> tuple[str, ...]:

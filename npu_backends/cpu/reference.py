@@ -24,7 +24,7 @@ from ..validate import check_batch
 from .blas import one_blas_thread
 from .elementwise import ACTIVATIONS, Floats, attend, rotate, soft_cap
 from .process import peak_bytes
-from .rotary import rotary_table
+from .rotary import RotaryTable, rotary_tables
 
 KvType = Literal["f16", "f32"]
 Cache = NDArray[np.floating[Any]]
@@ -45,8 +45,7 @@ class _Layer:
     gate_up: Floats
     down: Floats
     post_ffn_norm: Floats | None
-    rotary: Floats  # (cos, sin) [positions, pairs, 2]; one array for all layers that turn alike
-    interleaved: bool
+    rotary: RotaryTable
     window: int  # positions that a query sees; 0: all
 
 
@@ -85,11 +84,15 @@ class ReferenceExecutor(StepExecutor):
         self._embedding = weights["token_embd.weight"]
         self._head = self._embedding if arch.tied_embeddings else weights["output.weight"]
         self._final_norm = weights["output_norm.weight"]
-        tables = {rotary: rotary_table(arch.context_length, rotary) for rotary in map(arch.layer_rotary, range(arch.num_layers))}
+        tables = rotary_tables(arch)
+        self._tables = list(tables.values())
         self._layers = [_layer(arch, number, weights, tables[arch.layer_rotary(number)]) for number in range(arch.num_layers)]
         # [K and V, layers, slots, KV heads, head_dim]
         shape = (2, arch.num_layers, num_blocks * block_size, arch.num_kv_heads, arch.head_dim)
-        self._cache: Cache | None = np.zeros(shape, KV_DTYPES[kv_type])
+        try:
+            self._cache: Cache | None = np.zeros(shape, KV_DTYPES[kv_type])
+        except MemoryError:
+            raise EngineFailed(f"too little memory for {num_blocks} blocks") from None
 
     def step(self, batch: StepBatch) -> Floats:
         if self._cache is None:
@@ -107,6 +110,8 @@ class ReferenceExecutor(StepExecutor):
 
     def _run(self, batch: StepBatch, cache: Cache) -> Floats:
         arch, multiply = self.architecture, self._multiply
+        for table in self._tables:
+            table.fill(int(batch.positions.max()) + 1)
         slots = self._slots(batch)
         scale = np.array(arch.embedding_scale, np.float32)
         hidden: list[Floats] = [self._embedding[token] * scale for token in batch.token_ids]
@@ -145,8 +150,8 @@ class ReferenceExecutor(StepExecutor):
             flat = flat + layer.qkv_bias
         query, key, value = np.split(flat.reshape(-1, self.architecture.head_dim), [heads, heads + kv_heads])
         query, key = self._normalise(query, layer.query_norm), self._normalise(key, layer.key_norm)
-        cos_sin = layer.rotary[position]
-        return rotate(query, cos_sin, layer.interleaved), rotate(key, cos_sin, layer.interleaved), value
+        cos_sin, interleaved = layer.rotary.at(position), layer.rotary.rotary.interleaved
+        return rotate(query, cos_sin, interleaved), rotate(key, cos_sin, interleaved), value
 
     def _normalise(self, x: Floats, weight: Floats | None) -> Floats:
         """RMS norm over the last axis; without a weight there is no norm."""
@@ -159,7 +164,8 @@ class ReferenceExecutor(StepExecutor):
     def memory(self) -> MemoryReport:
         arrays = [self._embedding, self._final_norm, self._head]
         arrays += [part for layer in self._layers for name in _Layer.__slots__ if isinstance(part := getattr(layer, name), np.ndarray)]
-        weights = sum({id(array): array.nbytes for array in arrays}.values())  # head and rotary tables may be shared
+        weights = sum({id(array): array.nbytes for array in arrays}.values())  # the head may be the embedding
+        weights += sum(table.nbytes for table in self._tables)
         kv = 0 if self._cache is None else self._cache.nbytes
         return MemoryReport(weights=weights, kv=kv, scratch=0, peak=peak_bytes())
 
@@ -168,7 +174,7 @@ class ReferenceExecutor(StepExecutor):
         self._layers.clear()
 
 
-def _layer(arch: Architecture, number: int, weights: dict[str, Floats], table: Floats) -> _Layer:
+def _layer(arch: Architecture, number: int, weights: dict[str, Floats], table: RotaryTable) -> _Layer:
     """Take one layer's weights out of `weights`."""
     prefix = f"blk.{number}."
     parts = {name.removeprefix(prefix): weights.pop(name) for name in list(weights) if name.startswith(prefix)}
@@ -185,7 +191,6 @@ def _layer(arch: Architecture, number: int, weights: dict[str, Floats], table: F
         down=parts["ffn_down.weight"],
         post_ffn_norm=parts.get("post_ffw_norm.weight"),
         rotary=table,
-        interleaved=arch.layer_rotary(number).interleaved,
         window=arch.window(number),
     )
 

@@ -37,6 +37,7 @@ def path(request: pytest.FixtureRequest) -> Path:
     return found
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.large  # the file once more on the disk and twice in memory, at 32 bits per weight: 0.7, 2.5 and 7.1 GB
 def test_with_the_same_weights_in_float32_the_logits_are_those_of_llama_cpp(path: Path, tmp_path: Path) -> None:
     model = load_model(path)
