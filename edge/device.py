@@ -58,6 +58,10 @@ class Device:
         """Whether its runtime can take back what the cloud does not accept."""
         return self._session is not None and self._session.held.can_truncate
 
+    @property
+    def busy(self) -> bool:
+        return self._turn.locked()
+
     async def load(self) -> Session:
         """The session, loaded if it is not yet; raises what loading raises, and tries again at the next call. ClientClosed when closed."""
         async with self._loading:

@@ -13,6 +13,7 @@ Only committed tokens are shown, and of their text only what the cloud says: it 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 
@@ -37,6 +38,7 @@ from ..shared_protocol.tokenizer import Tokenizer
 from ..shared_protocol.verify import prefix_hash
 from ..shared_protocol.wire import pack_ids, unpack_ids
 from .drafter import Drafter
+from .learned import Round
 from .piece import Piece, merged, usage_of
 from .transport.link import Link
 from .transport.remote_errors import error_of_code
@@ -51,12 +53,14 @@ Run = Callable[[Callable[[], object]], Awaitable[object]]  # executes the device
 class Speculation:
     """One answer over one link. After a StreamInterrupted, `drafter.committed`, `origins` and `text` say how far it came."""
 
-    def __init__(self, drafter: Drafter, tokenizer: Tokenizer, opening: Open) -> None:
+    def __init__(self, drafter: Drafter, tokenizer: Tokenizer, opening: Open, clock: Callable[[], float] = time.monotonic) -> None:
         """`opening` holds the drafter's prompt as ids, its sampling and its seed."""
         self.drafter = drafter
         self.origins: list[Origin] = []  # of each output token
         self.text = VisibleText(tokenizer)
         self.drafts = Drafts(rounds=0, proposed=0, accepted=0)
+        self.rounds: list[Round] = []
+        self._clock = clock
         self._tokenizer = tokenizer
         self._open = opening
         self._session = b""
@@ -125,6 +129,7 @@ class Speculation:
         assert isinstance(ids, tuple)
         base = len(drafter.committed)
         self._round += 1
+        sent = self._clock()
         await link.send(Draft(self._session, self._round, base, prefix_hash(drafter.committed), pack_ids(ids)))
         try:
             answer = await _receive(link)
@@ -147,6 +152,7 @@ class Speculation:
             raise ProtocolError(f"the cloud answered Draft with {type(answer).__name__}")
         if answer.token is not None and answer.token >= self._tokenizer.vocab_size:
             raise ProtocolError(f"the cloud's token {answer.token} is outside the vocabulary", code="token_id", round=answer.round)
+        self.rounds.append(Round(len(ids), answer.n_accepted, self._clock() - sent))
         sofar = self.drafts
         self.drafts = Drafts(sofar.rounds + 1, sofar.proposed + len(ids), sofar.accepted + answer.n_accepted)
         committed = drafter.settle(answer.n_accepted, answer.token)

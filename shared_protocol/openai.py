@@ -52,6 +52,7 @@ class HybridInfo(msgspec.Struct, omit_defaults=True):
     spans: list[Span] = []
     bytes_sent: int | None = None
     drafts: Drafts | None = None  # when the device drafted
+    drafting: str | None = None  # why it did, or did not, when the cloud had a part
 
 
 class TopLogprob(msgspec.Struct):

@@ -78,6 +78,13 @@ class Answer:
         except TargetFailed as failed:
             self._note(failed)
 
+    async def _measure(self) -> None:
+        try:
+            with blame("edge"):
+                await self.state.services.measure_device()
+        except TargetFailed as failed:
+            self._note(failed)
+
     def _note(self, failed: TargetFailed) -> None:
         self._failures[failed.target] = failed.error
         if failed.target == "cloud" and failed.error.status != 429:
@@ -91,6 +98,7 @@ class Answer:
             self._settle()
             decision = self._decide_with(monitor.hoped)
             if decision.cloud_tokens:
+                await self._measure()
                 decision = self._decide_with(await monitor.fresh(self.state.traffic))
             if not decision.cloud_tokens or self._reserve(decision.cloud_tokens):
                 return decision
@@ -111,7 +119,7 @@ class Answer:
             quota=QuotaView(0.0, quota.capacity, quota.refill_per_s) if over_quota else quota,
             count_tokens=None if ids is None else lambda _: len(ids),
             privacy_floor=self._floor,
-            speculation=replace(services.facts, rtt_s=link.rtt_s) if able and device.edge_available and services.can_draft else None,
+            speculation=services.facts(link) if able and device.edge_available and services.can_draft else None,
         )
         return decide(request, context)
 

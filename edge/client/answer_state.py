@@ -38,4 +38,14 @@ class AnswerState:
             spans=merged(self.spans),
             bytes_sent=self.traffic.bytes_sent,
             drafts=self.drafts,
+            drafting=_drafting(self.decision),
         )
+
+
+def _drafting(decision: Decision) -> str | None:
+    """Why the two wrote this answer together, or did not."""
+    plan = decision.plan
+    if plan is None or decision.route not in ("cloud", "speculative"):
+        return None
+    unused = decision.route == "cloud" and plan.mode == "sync"
+    return f"the policy sends this prompt to the cloud alone; together: {plan.why}" if unused else plan.why

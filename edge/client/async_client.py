@@ -78,7 +78,7 @@ class AsyncHybridClient:
             monitor=LinkMonitor(self._cloud, clock),
             device_state=device_state or LinuxDevice(),
             clock=clock,
-            facts=speculation or SpeculationFacts(),
+            given=speculation or SpeculationFacts(),
             draft_len=draft_len,
             on_link_loss=on_link_loss,
             mutate=mutate_drafts,

@@ -77,7 +77,11 @@ async def cloud_route(answer: AnswerState, decision: Decision) -> AsyncGenerator
     assert request is not None
     with blame("cloud"):
         if not answer.stream:
+            services = answer.services
+            began, rtt = services.clock(), services.monitor.hoped.rtt_s or 0.0
             whole = await cloud.chat(request, answer.traffic, request.value.model)
+            took, usage = services.clock() - began - rtt, whole.usage
+            services.learned = services.learned.after_whole(usage.prompt_tokens, usage.completion_tokens, took)
             answer.cloud_used = whole.usage.total_tokens
             answer.answered_by = whole.model
             choice = next((choice for choice in whole.choices if choice.index == 0), None)
@@ -102,7 +106,8 @@ async def _stream_pieces(
     """The cloud's chunks; its finish waits for its usage, so that both are on the last piece."""
     finish: FinishReason | None = None
     usage: Usage | None = None
-    received = 0
+    received, services = 0, answer.services
+    began = ended = services.clock()
     async for chunk in chunks:
         answer.answered_by = chunk.model
         usage = chunk.usage or usage
@@ -113,10 +118,13 @@ async def _stream_pieces(
             logprobs = tuple(choice.logprobs.content or ()) if choice.logprobs else ()
             if choice.delta.content or logprobs:
                 received += 1
+                ended = services.clock()
+                began = ended if received == 1 else began
                 answer.cloud_used = decision.prompt_tokens + received
                 yield Piece(text=choice.delta.content or "", logprobs=logprobs)
     if finish is None:
         raise StreamInterrupted("the cloud's stream ended without a finish reason")
     usage = usage or usage_of(decision.prompt_tokens, received)
     answer.cloud_used = usage.total_tokens
+    services.learned = services.learned.after_plain(usage.completion_tokens - 1, ended - began)
     yield Piece(spans=(Span("cloud", usage.completion_tokens),), finish_reason=finish, usage=usage)

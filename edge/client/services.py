@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Literal
 
-from ...router.plan import SpeculationFacts
+from ...router.plan import SpeculationFacts, draft_curve
 from ...router.policy import Policy
 from ...router.quota import Quotas
+from ...shared_protocol.errors import ContextOverflow
+from ...shared_protocol.runtime import LinkState
 from ..device import Device
 from ..device_state import DeviceReader
 from ..drafter import Mutate
+from ..learned import Learned
 from ..transport.cloud import CloudClient
 from ..transport.link_monitor import LinkMonitor
 
@@ -25,14 +29,42 @@ class Services:
     monitor: LinkMonitor
     device_state: DeviceReader
     clock: Callable[[], float]  # seconds, monotonic
-    facts: SpeculationFacts
+    given: SpeculationFacts  # what the application knows; the rest is learned
     draft_len: int | None = None  # overrides the plan's
     on_link_loss: Literal["continue_local", "fail"] = "continue_local"
     mutate: Callable[[], Mutate] | None = None  # corrupts drafts, for tests of exactness
     closed: bool = False  # the client was: whatever still runs ends
     sends_messages: bool = False  # to draft on, since the cloud has another template
+    learned: Learned = field(default_factory=Learned)
+    draft_s: tuple[float, ...] | None = None  # entry k: seconds in which the device drafts k tokens; None: not measured yet
     can_speculate: bool = True  # until the cloud says that its vocabulary is another one
 
     @property
     def can_draft(self) -> bool:
         return self.device is not None and self.device.can_draft
+
+    def facts(self, link: LinkState) -> SpeculationFacts:
+        """What is known of drafting now; what the application says of it goes before what was learned."""
+        given = self.given
+        draft_s = self.draft_s if given.draft_s is None else given.draft_s
+        learned = self.learned.facts(rtt_s=link.rtt_s, bandwidth_bytes_s=link.bandwidth_bytes_s, draft_s=draft_s)
+        return SpeculationFacts(
+            learned.rtt_s,
+            learned.bandwidth_bytes_s if given.bandwidth_bytes_s is None else given.bandwidth_bytes_s,
+            draft_s,
+            learned.verify_s if given.verify_s is None else given.verify_s,
+            learned.acceptance if given.acceptance is None else given.acceptance,
+            given.queue_s,
+        )
+
+    async def measure_device(self) -> None:
+        """How long the device takes to draft, once, if `auto` will ask. A device that is busy is measured another time: nobody waits."""
+        drafting, device = self.policy.speculation, self.device
+        if drafting.mode != "auto" or self.draft_s is not None or self.given.draft_s is not None:
+            return
+        if device is None or not self.can_draft or device.busy:
+            return
+        async with device.turn() as session:
+            with suppress(ContextOverflow):  # what is held leaves no room; the next answer may hold less
+                costs = await device.run(lambda: session.held.cost_curve(2))
+                self.draft_s = draft_curve(costs.tolist(), drafting.max_draft)

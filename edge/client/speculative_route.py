@@ -71,7 +71,7 @@ async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Pi
     async with device.turn() as session:
         mutate = None if services.mutate is None else services.mutate()
         drafter = session.drafter(prompt, params, answer.seed, mutate)
-        speculation = Speculation(drafter, session.model.tokenizer, opening)
+        speculation = Speculation(drafter, session.model.tokenizer, opening, services.clock)
         k = decision.plan.draft_len if services.draft_len is None else services.draft_len
         lost: HybridError | None = None
         try:
@@ -95,6 +95,8 @@ async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Pi
             if failed.target != "cloud" or not speculation.origins:
                 raise
             lost = failed.error
+        finally:
+            services.learned = services.learned.after_rounds(speculation.rounds, services.monitor.hoped.rtt_s)
         if lost is not None:
             if lost.status != 429:
                 services.monitor.lost()
