@@ -11,12 +11,20 @@ import numpy as np
 import pytest
 from hybrid.shared_protocol.architecture import Architecture, Rotary
 from hybrid.shared_protocol.errors import ModelFileError
-from hybrid.shared_protocol.gguf import read_gguf
+from hybrid.shared_protocol.gguf import GgufFile, Tensor, read_gguf
 from hybrid.shared_protocol.gguf_architecture import FAMILIES, architecture_of
 from hybrid.shared_protocol.model import load_model
 from hybrid.tests.support.gguf_writer import TensorSpec, write_gguf
 from hybrid.tests.support.tiny_families import TINY, tiny_family_metadata, tiny_family_tensors, write_tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+TENSORS = {name: tiny_family_tensors(name) for name in TINY}
+SCALING = {
+    f"{family}.rope.scaling.{key}": None
+    for family in FAMILIES
+    for key in ("type", "factor", "original_context_length", "attn_factor", "yarn_beta_fast", "yarn_beta_slow")
+}
 HOSTILE = [0, -1 & 0xFFFFFFFF, 1 << 31, 2.0, True, "8", [1, 2]]
 
 
@@ -250,3 +258,34 @@ def test_fused_tensors_are_views_of_the_file_under_the_names_of_their_parts(tmp_
 def test_factors_of_the_rotation_are_no_weights(tmp_path: Path) -> None:
     model = load_model(write_tiny(tmp_path / "m.gguf", "phi3-longrope"))
     assert not [name for name in model.tensors if "rope" in name]
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0, 1, 2, 3, 16, 24, 64, 320, 1 << 24]),
+    st.floats(width=32),
+    st.sampled_from(["", "none", "linear", "yarn", "longrope"]),
+    st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=8),
+)
+
+
+@given(name=st.sampled_from(sorted(TINY)), data=st.data())
+@settings(max_examples=300)
+def test_any_metadata_is_read_or_refused_with_a_typed_error(name: str, data: st.DataObject) -> None:
+    metadata: dict[str, object] = tiny_family_metadata(name)
+    keys = [key for key in {**metadata, **SCALING} if key.startswith(f"{TINY[name].family}.")]
+    metadata |= data.draw(st.dictionaries(st.sampled_from(keys), VALUES, min_size=1, max_size=4))
+    tensors = {name: Tensor(name, kind, shape, np.frombuffer(raw, np.uint8)) for name, (kind, shape, raw) in TENSORS[name].items()}
+    values = {key: np.array(value) if isinstance(value, list) and key in keys else value for key, value in metadata.items()}
+    gguf = GgufFile(Path("m.gguf"), {key: value for key, value in values.items() if value is not None}, tensors, 32)
+    try:
+        arch = architecture_of(gguf)
+    except ModelFileError:
+        return
+    for layer in range(arch.num_layers):
+        frequencies = arch.layer_rotary(layer).frequencies
+        assert all(math.isfinite(frequency) and frequency > 0 for frequency in frequencies)
+        assert len(frequencies) <= arch.head_dim // 2 and arch.window(layer) >= 0
+    assert math.isfinite(arch.attention_scale * arch.rotary.magnitude) and arch.num_heads % arch.num_kv_heads == 0
