@@ -152,3 +152,9 @@ def test_progress_without_a_stderr_says_nothing(monkeypatch: pytest.MonkeyPatch,
     progress("downloading", 0, 10)
     progress.close()
     assert capsys.readouterr().out == ""
+
+
+def test_the_help_of_pull_names_every_source() -> None:
+    said = hybrid("pull", "--help").stdout
+    for form in ("NAME", "hf:ORG/REPO[@REVISION][/FILE]", "https://HOST/PATH/FILE.gguf", "pypi:DIST[==VERSION][/FILE]", "file:PATH"):
+        assert form in said
