@@ -34,6 +34,19 @@ def _cased_words(digits: str, tail: str) -> str:
 
 _ONE_DIGIT, _THREE_DIGITS = r"\p{N}", r"\p{N}{1,3}"
 _NO_PUNCTUATION = r" ?[^(\s|.,!?…。，、।۔،)]+"
+# letters that have a case, by Unicode 11 without what it added to Georgian: the class that DeepSeek LLM's publisher writes out
+_CASED = """
+    0041-005A 0061-007A 00B5 00C0-00D6 00D8-00F6 00F8-01BA 01BC-01BF 01C4-0293 0295-02AF 0370-0373 0376-0377 037B-037D 037F 0386
+    0388-038A 038C 038E-03A1 03A3-03F5 03F7-0481 048A-052F 0531-0556 10A0-10C5 13A0-13F5 13F8-13FD 1C90-1CBA 1CBD-1CBF 1D00-1D2B
+    1D6B-1D77 1D79-1D9A 1E00-1F15 1F18-1F1D 1F20-1F45 1F48-1F4D 1F50-1F57 1F59 1F5B 1F5D 1F5F-1F7D 1F80-1FB4 1FB6-1FBC 1FBE 1FC2-1FC4
+    1FC6-1FCC 1FD0-1FD3 1FD6-1FDB 1FE0-1FEC 1FF2-1FF4 1FF6-1FFC 2102 2107 210A-2113 2115 2119-211D 2124 2126 2128 212A-212D 212F-2134
+    2139 213C-213F 2145-2149 214E 2183-2184 2C00-2C7B 2C7E-2CE4 2CEB-2CEE 2CF2-2CF3 A640-A66D A680-A69B A722-A76F A771-A787 A78B-A78E
+    AB70-ABBF FB00-FB06 FB13-FB17 FF21-FF3A FF41-FF5A 10400-1044F 104B0-104D3 104D8-104FB 10C80-10CB2 10CC0-10CF2 118A0-118DF
+    1E900-1E943
+"""
+_CASED_LETTERS = "".join("-".join(chr(int(code, 16)) for code in span.split("-")) for span in _CASED.split())
+# from U+0800 to U+9FA5, and Hangul; white space among them is never met
+_CJK = "[\u0800-\u9fa5\uac00-\ud7ff&&[^\\s]]+"
 _PATTERNS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "modern-bert", "gigachat", "a.x-4.0", "mellum"): (_GPT2,),
     ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"): (_ONE_DIGIT, _GPT2),
@@ -46,8 +59,15 @@ _PATTERNS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("gpt-4o", "llama4", "kanana2"): (_cased_words(_THREE_DIGITS, f"(?:{_CONTRACTION})?"),),
     ("falcon",): (r"[\p{P}$+<=>^~|`]+", _GPT2, "[0-9][0-9][0-9]"),
     ("default",): (r"[\p{P}$+<=>^~|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]"),
-    # CJK from U+0800 to U+9FA5 and Hangul; white space among them is never met
-    ("deepseek-coder",): (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[\u0800-\u9fa5\uac00-\ud7ff&&[^\\s]]+", _ONE_DIGIT),
+    ("deepseek-coder",): (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CJK, _ONE_DIGIT),
+    ("deepseek-llm",): (
+        r"[\r\n]",
+        rf"\s?[{_CASED_LETTERS}]+",
+        "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3001\u3002]+",  # from ":" to "~" lie all ASCII letters
+        r"\s+\z",
+        _CJK,
+        r"\p{N}+",
+    ),
     ("deepseek-v3",): (
         _THREE_DIGITS,
         "[\u4e00-\u9fa5\u3040-\u30ff]+",

@@ -132,7 +132,7 @@ def test_the_fingerprint_is_the_same_in_every_process(tiny_llama: Model) -> None
     ("change", "named"),
     [
         ({"tokenizer__ggml__model": "bert"}, "gpt2"),
-        ({"tokenizer__ggml__pre": "deepseek-llm"}, "smollm"),
+        ({"tokenizer__ggml__pre": "kimi-k2"}, "smollm"),
         ({"tokenizer__ggml__pre": None}, "tokenizer.ggml.pre"),
         ({"tokenizer__ggml__pre": ["x"]}, "tokenizer.ggml.pre"),
         ({"tokenizer__ggml__tokens": None}, "tokenizer.ggml.tokens"),
