@@ -98,7 +98,11 @@ def _mapped(path: Path, head: bytes, size: int) -> mmap.mmap | None:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size != size or file.read(len(head)) != head:
             return None
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)  # every step reads all weights: fewer pages, fewer addresses to translate
+    return memory
 
 
 def _written(
