@@ -137,15 +137,15 @@ def architecture_of(gguf: GgufFile) -> Architecture:
 def _windows(meta: Metadata, family: Family, layers: int, context: int) -> tuple[int, ...]:
     """Per layer, or () when no query ever loses sight of a position."""
     key, pattern = ".attention.sliding_window", ".attention.sliding_window_pattern"
-    window = meta.integer(key, 0, 1 << 30, default=family.window)
-    if window == 0 or window >= context:
+    local = family.local_base is not None or ".rope.freq_base_swa" in meta  # a layer with a window turns by it, however wide the window
+    window = meta.integer(key, int(local), 1 << 30, default=family.window)
+    if window == 0 or (window >= context and not local):
         return ()
     meta.require(family.takes_window, key, f"is {window}: which layers of a {meta.family} have a window is not said in its files")
     if isinstance(meta.values.get(meta.full(pattern)), int):
         period = meta.integer(pattern, 0, 1024)
     elif pattern in meta:
-        local = [bool(entry) for entry in meta.numbers(pattern, layers)]  # one by one
-        return tuple(window if entry else 0 for entry in local)
+        return tuple(window if entry else 0 for entry in meta.numbers(pattern, layers))
     else:
         period = family.window_period
     return tuple(0 if period and number % period == period - 1 else window for number in range(layers))

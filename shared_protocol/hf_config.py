@@ -132,7 +132,9 @@ def _windows(keys: Keys, family: HfFamily, layers: int, context: int) -> tuple[i
     if family.windowed == "none" or (family.windowed == "upper" and not keys.get("use_sliding_window", bool, False)):
         return ()
     window = 0 if keys.values.get("sliding_window", family.window) is None else keys.integer("sliding_window", 0, 1 << 30, family.window)
-    if window == 0 or window >= context:
+    turns_apart = family.windowed == "period"  # the layers with a window have frequencies of their own, however wide it is
+    keys.require(window > 0 or not turns_apart, "sliding_window", "must be at least 1")
+    if window == 0 or (window >= context and not turns_apart):
         return ()
     return tuple(window if local else 0 for local in _local_layers(keys, family, layers))
 

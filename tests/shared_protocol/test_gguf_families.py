@@ -99,6 +99,12 @@ def test_a_window_of_nothing_or_of_the_whole_context_is_none(tmp_path: Path, win
         assert read(tmp_path, name, __attention__sliding_window=window).windows == ()
 
 
+def test_a_local_layer_turns_by_its_own_base_however_wide_its_window_is(tmp_path: Path) -> None:
+    arch = read(tmp_path, "gemma3", __attention__sliding_window=1024)
+    assert arch.windows == (1024,) * 5 + (0, 1024)
+    assert arch.layer_rotary(0) == arch.local_rotary != arch.layer_rotary(5)
+
+
 def test_what_gemma_2_does_not_say_is_as_it_was_published(tmp_path: Path) -> None:
     silent = {"__attention__sliding_window": None, "__attn_logit_softcapping": None, "__final_logit_softcapping": None}
     arch = read(tmp_path, "gemma2", **silent, __context_length=8192)
@@ -167,7 +173,7 @@ def test_a_size_that_is_missing_or_no_size_is_refused_by_name(tmp_path: Path, fa
         ("phi3-longrope", "rope.scaling.attn_factor", [None, 0.0, float("nan"), 1, "x"]),
         ("phi3-longrope", "rope.scaling.original_context_length", [None, 0, "x"]),
         ("phi3-longrope", "rope.scaling.type", ["yarn", "linear"]),
-        ("gemma3", "attention.sliding_window", [None, -1 & 0xFFFFFFFF, 24.0, "x"]),
+        ("gemma3", "attention.sliding_window", [None, 0, -1 & 0xFFFFFFFF, 24.0, "x"]),
         ("gemma3", "rope.freq_base_swa", [0.0, float("nan"), 10_000]),
         ("gemma2", "attention.sliding_window_pattern", [True, 5000, "x", [0, 1]]),
         ("gemma2", "attn_logit_softcapping", [-1.0, float("nan"), 50, "x"]),

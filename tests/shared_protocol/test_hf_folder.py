@@ -98,6 +98,7 @@ def test_llama_3_scaling_worked_out_by_hand() -> None:
         ("gemma3", {"sliding_window_pattern": 2}, (24, 0, 24, 0, 24, 0, 24)),
         ("gemma3", {"sliding_window_pattern": None, "_sliding_window_pattern": 3}, (24, 24, 0, 24, 24, 0, 24)),
         ("gemma3", {"sliding_window_pattern": None}, (24, 24, 24, 24, 24, 0, 24)),
+        ("gemma3", {"sliding_window": 1024}, (1024, 1024, 1024, 1024, 1024, 0, 1024)),  # which layers turn by the local base
         ("llama", {"sliding_window": 24}, ()),  # a key that its family does not have
     ],
 )
@@ -162,6 +163,7 @@ def test_missing_or_absurd_keys_are_refused_by_name(changes: dict[str, Any], nam
     [
         ("gemma3-linear", {"layer_types": ["full_attention"]}, "'layer_types' must name.*6 layers"),
         ("gemma3-linear", {"layer_types": ["chunked_attention"] * 6}, "'layer_types'"),
+        ("gemma3", {"sliding_window": None}, "'sliding_window' must be at least 1"),
         ("gemma3", {"use_bidirectional_attention": True}, "'use_bidirectional_attention'"),
         ("gemma3", {"rope_parameters": {"full_attention": {"rope_theta": 1e6}}}, "'rope_parameters.sliding_attention' is missing"),
         ("phi3-longrope", {"rope_scaling": {**LONGROPE, "short_factor": [1.0] * 5}}, "short_factor' has 5"),
