@@ -33,7 +33,7 @@ class Finding:
 def doctor(verify: bool, as_json: bool) -> None:
     """Check this machine: kernels, store, models. Exits 1 when something failed."""
     store = Store()
-    findings = [_python(), _kernels(), _pip(), _store(store), *_models(store, verify)]
+    findings = [_python(), _kernels(), _llama_cpp(), _pip(), _store(store), *_models(store, verify)]
     failed = any(finding.state == "failed" for finding in findings)
     if as_json:
         print_json({"version": __version__, "ok": not failed, "kernels": _native(), "findings": [asdict(finding) for finding in findings]})
@@ -72,6 +72,16 @@ def _kernels() -> Finding:
     if chosen == "native":
         return Finding("kernels", "failed", f"HYBRID_BACKEND=native, but {native['reason']}")
     return Finding("kernels", "note", f"the NumPy reference serves, slower: {native['reason']}")
+
+
+def _llama_cpp() -> Finding:
+    from ...edge.llama_cpp.library import LlamaCppUnavailable, load_library
+
+    try:
+        found = load_library().found
+    except LlamaCppUnavailable as error:
+        return Finding("llama.cpp", "note", f"not for --runtime llama_cpp: {error}")
+    return Finding("llama.cpp", "ok", f"{found.origin} {found.version}, for --runtime llama_cpp")
 
 
 def _pip() -> Finding:

@@ -7,6 +7,7 @@ batch     up to BATCH tokens of any sequences; logits come back for those that a
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import sys
 import threading
@@ -43,6 +44,7 @@ class LlamaContext:
         """Raises LlamaCppUnavailable, ModelFileError when llama.cpp does not read the file, EngineFailed for too little memory."""
         self._model = self._context = None
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self.library: Library = load_library()
         lib = self._lib = self.library.functions
         tokens = sequences * -(-context // CONTEXT_STEP) * CONTEXT_STEP
@@ -82,6 +84,8 @@ class LlamaContext:
         with self._lock:
             if self._context is None:
                 raise RuntimeClosed
+            if os.getpid() != self._process:
+                raise EngineFailed("this runtime was opened before a fork: its threads are not in this process, open another one")
             self._check_stop()
             status = self._lib.llama_decode(self._context, self._arrays.batch(count))
             if status == _ABORTED:
@@ -142,6 +146,8 @@ class LlamaContext:
         with self._lock:
             context, self._context = self._context, None
             model, self._model = self._model, None
+            if os.getpid() != self._process:
+                return  # after a fork the parent's threads are not here to be joined
             if context is not None:
                 self._lib.llama_free(context)
             if model is not None:

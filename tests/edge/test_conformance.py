@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hybrid.edge.cost_curve import REPEATS
-from hybrid.shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest, RuntimeClosed
+from hybrid.shared_protocol.errors import Cancelled, ContextOverflow, EngineFailed, InvalidRequest, RuntimeClosed
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.runtime import EdgeRuntime
 from hybrid.tests.edge.conformance import KINDS, Kind, Ticks
@@ -193,6 +194,21 @@ def test_closing_from_another_thread_ends_the_work_with_a_typed_error(kind: Kind
     runtime.close()
     thread.join(60)
     assert [type(end) for end in ends] == [RuntimeClosed]
+
+
+def test_a_runtime_that_was_opened_before_a_fork_says_so_in_the_child(tiny: EdgeRuntime) -> None:
+    tiny.extend([1, 2])
+    child = os.fork()
+    if child == 0:
+        end = 1
+        try:
+            tiny.extend([3])
+        except EngineFailed as error:
+            end = 0 if "before a fork" in str(error) else 2
+        finally:
+            os._exit(end)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert tiny.length == 2
 
 
 def test_memory_is_what_weights_and_context_ask_for(kind: Kind, tiny_llama: Model, real: EdgeRuntime) -> None:

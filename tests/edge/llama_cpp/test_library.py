@@ -46,6 +46,20 @@ def test_an_old_library_is_refused_with_both_versions(monkeypatch: pytest.Monkey
         find_library({})
 
 
+def test_llama_cpp_python_goes_before_the_wheel_and_brings_its_library_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "llama_cpp"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise RuntimeError('nobody runs their code')")
+    (folder / "lib" / "libggml.so").write_bytes(b"")
+    (folder / "lib" / "libllama.so").symlink_to(find_library({}).path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: {"llama-cpp-python": "0.3.36"}[name])
+    found = find_library({})
+    assert (found.path, found.origin, found.version) == (folder / "lib" / "libllama.so", "llama-cpp-python", "0.3.36")
+    monkeypatch.setenv("HYBRID_LIBLLAMA", "")
+    assert load_library().found == found
+
+
 def test_the_installed_library_is_laid_out_as_known() -> None:
     functions = load_library().functions
     assert check_defaults(functions) is None
