@@ -23,7 +23,7 @@ namespace {
 constexpr int kHighest = 6;       // rows of the largest tile
 constexpr int kTile = 4;          // rows of the fastest
 constexpr int kRowsAtOnce = 64;   // whose sums wait in memory while a chunk is taken through
-constexpr int kAhead = 2560;      // bytes fetched ahead in the stream of panels
+constexpr int kAhead = 12288;     // bytes fetched ahead in the stream of panels: one row is a fifth faster than with 2560
 
 // Five or six rows are one tile rather than four and a rest.
 inline int next_height(int rows) { return rows <= kHighest ? rows : kTile; }
