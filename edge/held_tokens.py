@@ -18,9 +18,12 @@ class HeldTokens(EdgeRuntime):
         self.card = runtime.card
         self.context = runtime.context
         self.kernel_id = runtime.kernel_id
-        self.can_truncate = runtime.can_truncate
         runtime.truncate(0)
         self.ids: list[int] = []
+
+    @property
+    def can_truncate(self) -> bool:  # type: ignore[override]
+        return self._runtime.can_truncate
 
     def keep_common_prefix(self, ids: Sequence[int]) -> int:
         """Forget what differs from `ids`; return how many of them are held. The last of `ids` never is: its logits are wanted."""

@@ -53,7 +53,7 @@ class EdgeRuntime(Protocol):
     card: ModelCard
     context: int  # tokens it can hold
     kernel_id: str  # what computes; bits are promised only between equal ones
-    can_truncate: bool  # else it can only start anew, or restore a snapshot
+    can_truncate: bool  # now; else it can only start anew, or restore a snapshot
 
     def extend(self, ids: Sequence[int], rows: int = 1) -> NDArray[np.float32]:
         """Feed `ids`; return the logits of the last `rows` of them, float32 [rows, vocab] (0 rows: an empty array).

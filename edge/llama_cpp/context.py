@@ -105,9 +105,13 @@ class LlamaContext:
         """Forget all of a sequence after `length` tokens. Raises EngineFailed when what it is to go back to is gone."""
         with self._open():
             done = self._lib.llama_memory_seq_rm(self._memory, sequence, length, -1)
-            oldest = self._lib.llama_memory_seq_pos_min(self._memory, sequence)
-            if not done or oldest > 0:
+            if not done or (length > 0 and self._lib.llama_memory_seq_pos_min(self._memory, sequence) < 0):
                 raise EngineFailed(f"llama.cpp cannot go back to {length} tokens")
+
+    def holds_all(self, sequence: int) -> bool:
+        """Whether every layer holds a sequence from its first token on; after `set_state`, those with a window hold only that."""
+        with self._open():
+            return bool(self._lib.llama_memory_seq_pos_min(self._memory, sequence) <= 0)
 
     def copy(self, source: int, target: int) -> None:
         with self._open():

@@ -97,13 +97,15 @@ class LlamaCppRuntime(EdgeRuntime):
         return [part[-1] if len(part) == 2 else np.concatenate(part) for part in parts]
 
     def truncate(self, length: int) -> None:
-        """Raises InvalidRequest where `can_truncate` is False, but for 0 and the length held."""
+        """Raises InvalidRequest while `can_truncate` is False, but for 0 and the length held."""
         shared = self._opened()
         check_length(length, self._length)
         if not self.can_truncate and length not in (0, self._length):
-            raise InvalidRequest(f"{self.card.name} keeps no past to go back to", hint="take a snapshot, and restore it")
+            raise InvalidRequest(f"the past of {self.card.name} is not held any more", hint="truncate to 0, or restore a snapshot")
         if length < self._length:
             shared.context.forget(self._sequence, length)
+        if length == 0:
+            self.can_truncate = shared.context.can_truncate
         self._length = length
 
     def fork(self) -> LlamaCppRuntime:
@@ -124,7 +126,8 @@ class LlamaCppRuntime(EdgeRuntime):
         return hashlib.sha256(rest).digest() + rest
 
     def restore(self, snapshot: bytes) -> None:
-        """Hold what the snapshot does, instead of what is held. Raises InvalidRequest for one that is torn, of another model or kernel,
+        """Hold what the snapshot does, instead of what is held. Of layers with a sliding window only the window is in it: then
+        `can_truncate` is False until the sequence begins anew. Raises InvalidRequest for one that is torn, of another model or kernel,
         or longer than the context; then what is held stays."""
         shared = self._opened()
         if len(snapshot) < _SNAPSHOT.size or hashlib.sha256(snapshot[32:]).digest() != snapshot[:32]:
@@ -137,6 +140,7 @@ class LlamaCppRuntime(EdgeRuntime):
         before, held = shared.context.state(self._sequence), self._length
         if shared.context.set_state(self._sequence, snapshot[_SNAPSHOT.size :]):
             self._length = length
+            self.can_truncate = shared.context.can_truncate and shared.context.holds_all(self._sequence)
             return
         self._length = held if shared.context.set_state(self._sequence, before) else 0
         raise InvalidRequest("llama.cpp does not take this snapshot")
@@ -177,7 +181,7 @@ class LlamaCppRuntime(EdgeRuntime):
         shared = self._shared
         if shared is None:
             return
-        if not self.can_truncate:
+        if not shared.context.can_truncate:
             length = 0
         shared.context.forget(self._sequence, length)
         self._length = length
