@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
+from hybrid.tests.fuzz.json_edits import HEADS, edited
+
 HERE = Path(__file__).parent
 BUILD = HERE.parent.parent / "build" / "fuzz"
 MAX_INPUT = {
@@ -74,8 +76,16 @@ def search(target: str, minutes: float) -> None:
         "-rss_limit_mb=4096",
         "-print_final_stats=1",
     ]
+    mutators = {}
+    if target in HEADS:
+
+        def mutate(data: bytes, max_size: int, seed: int) -> bytes:
+            changed = edited(target, data, dictionary, seed) if seed % 8 else None
+            return changed[:max_size] if changed else bytes(atheris.Mutate(data, max_size))
+
+        mutators["custom_mutator"] = mutate
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
-    atheris.Setup([sys.argv[0], *options, *map(str, folders)], watched(module.run, work / "findings"))
+    atheris.Setup([sys.argv[0], *options, *map(str, folders)], watched(module.run, work / "findings"), **mutators)
     atheris.Fuzz()
 
 

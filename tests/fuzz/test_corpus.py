@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hybrid.tests.fuzz.bounds import MAX_BYTES, TooMany, within_bounds
+from hybrid.tests.fuzz.json_edits import HEADS, edited
 from hybrid.tests.fuzz.run import MAX_INPUT, watched
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -28,6 +29,17 @@ def test_the_search_begins_with_inputs_of_which_one_is_sound(target: str, monkey
     error = "TemplateError" if target == "template" else "HybridError"
     monkeypatch.setattr(import_module("hybrid.tests.fuzz.gguf") if target == "metadata" else module, error, ZeroDivisionError)
     module.run(module.seeds()[0])  # a typed error would be raised
+
+
+@pytest.mark.parametrize("target", HEADS)
+def test_an_edit_of_json_keeps_it_json_and_changes_it(target: str) -> None:
+    data = import_module(f"hybrid.tests.fuzz.{target}").seeds()[0]
+    changed = {edited(target, data, ["word", '"type"'], seed) for seed in range(50)}
+    assert len(changed) > 30
+    for other in changed:
+        assert other is not None
+        assert edited(target, other, ["word"], 0) is not None
+    assert edited(target, b"no JSON at all", ["word"], 0) is None
 
 
 def test_the_corpus_stays_small() -> None:
