@@ -11,7 +11,8 @@ plain version; where the native library is, kernels/pack.cpp does the same faste
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -100,6 +101,16 @@ def panel_format(tensor: Tensor) -> PanelFormat:
             hint="the NumPy reference reads it: HYBRID_BACKEND=reference",
         )
     return form
+
+
+def bits_held(matrices: Collection[Tensor]) -> str:
+    """Say how many bits a weight takes in panels and in the file, and which types are wider here and why."""
+    weights = sum(math.prod(tensor.shape) for tensor in matrices)
+    held = 8 * sum(map(packed_bytes, matrices)) / max(1, weights)
+    stored = sum(math.prod(tensor.shape) * FORMATS[tensor.type_name].bits for tensor in matrices) / max(1, weights)
+    types = sorted({tensor.type_name for tensor in matrices if PANEL_FORMATS[tensor.type_name].bits > FORMATS[tensor.type_name].bits})
+    wider = ", ".join(f"{name} {PANEL_FORMATS[name].bits:g} for {FORMATS[name].bits:g}" for name in types)
+    return f"{held:.3f} bits per weight in panels, {stored:.3f} in the file" + (f"; scales take whole bytes in {wider}" if wider else "")
 
 
 def repack(tensor: Tensor, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:

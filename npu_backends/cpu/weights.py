@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...quant.panel_file import Panels, panels_of, panels_path
-from ...quant.repack import panel_format
+from ...quant.repack import bits_held, panel_format
 from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.gguf import Tensor
 from ...shared_protocol.model import Model
 from ...shared_protocol.store import Store
 from .library import Matrix, Native
 from .matrix import pack
+
+log = logging.getLogger(__name__)
 
 
 class Weights:
@@ -31,6 +34,7 @@ class Weights:
             name: Matrix(self._panels.arrays[name].ctypes.data, panel_format(tensor).kind, *tensor.shape)
             for name, tensor in matrices.items()
         }
+        log.info("%s: %s", model.card.name, bits_held(matrices.values()))
 
     @property
     def nbytes(self) -> int:

@@ -1,11 +1,13 @@
 """Repacking for the CPU kernels loses nothing, whatever the block holds."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hybrid.npu_backends.cpu.library import load
 from hybrid.npu_backends.cpu.matrix import load_row, pack
 from hybrid.quant.formats import FORMATS, dequantize
-from hybrid.quant.repack import PANEL_FORMATS, packed_bytes, repack, unpack
+from hybrid.quant.repack import PANEL_FORMATS, bits_held, packed_bytes, repack, unpack
 from hybrid.shared_protocol.errors import ModelFileError
 from hybrid.shared_protocol.gguf import GGML_TYPES, Tensor
 from hybrid.shared_protocol.model import Model
@@ -58,19 +60,21 @@ def test_the_native_library_packs_the_same_and_reads_rows_back_to_the_bit(type_n
         assert (np.signbit(found) == np.signbit(expected[row]))[number].all()  # of zeros too
 
 
-# fmt: off
-BITS = {
-    "Q4_0": 4.5, "Q4_1": 5, "Q5_0": 5.5, "Q5_1": 6, "Q8_0": 8.5, "IQ4_NL": 4.5, "Q2_K": 2.625, "Q3_K": 3.5625, "Q4_K": 4.625, "Q5_K": 5.625,
-    "Q6_K": 6.5625, "IQ4_XS": 4.3125, "F16": 16, "BF16": 16, "F32": 32,
-}
-# fmt: on
+def test_panels_take_the_bits_per_weight_that_the_manual_names() -> None:
+    lines = (Path(__file__).parents[2] / "docs/weights.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in lines if line.startswith(("| Q", "| IQ"))]
+    named = {name: (float(stored), float(held)) for name, stored, held in rows} | {"F16": (16, 16), "BF16": (16, 16), "F32": (32, 32)}
+    assert set(named) == set(TYPES)
+    for type_name, bits in named.items():
+        assert bits == (FORMATS[type_name].bits, PANEL_FORMATS[type_name].bits)
+        assert packed_bytes(random_tensor(type_name, 64, 512)) * 8 == bits[1] * 64 * 512
 
 
-@pytest.mark.parametrize(("type_name", "bits"), BITS.items())
-def test_panels_take_the_bits_per_weight_that_the_manual_names(type_name: str, bits: float) -> None:
-    tensor = random_tensor(type_name, 64, 512)
-    assert PANEL_FORMATS[type_name].bits == bits == packed_bytes(tensor) * 8 / (64 * 512)
-    assert FORMATS[type_name].bits <= bits <= FORMATS[type_name].bits + 0.125
+def test_what_is_wider_in_memory_than_in_the_file_is_told_with_its_bits() -> None:
+    narrow, wide = random_tensor("Q8_0", 16, 256), random_tensor("Q4_K", 16, 256)
+    assert bits_held([narrow]) == "8.500 bits per weight in panels, 8.500 in the file"
+    assert bits_held([narrow, wide]) == "6.562 bits per weight in panels, 6.500 in the file; scales take whole bytes in Q4_K 4.625 for 4.5"
+    assert bits_held([random_tensor("Q8_0", 8, 32)]) == "17.000 bits per weight in panels, 8.500 in the file"  # rows filled up to 16
 
 
 def test_a_code_lies_where_the_picture_says() -> None:
