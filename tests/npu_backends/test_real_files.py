@@ -27,13 +27,20 @@ CODE = """def binary_search(items, wanted):
 TABLE = [1, 2, 3, 4, 5]
 
 
-@pytest.fixture(params=["SmolLM2-135M-Instruct.Q4_1.gguf", "qwen2.5-coder-0.5b-instruct.gguf", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"])
+SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
+QWEN = ["qwen2.5-coder-0.5b-instruct.gguf", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"]
+
+
+@pytest.fixture(params=[SMOLLM2, *(pytest.param(name, marks=pytest.mark.large) for name in QWEN)])
 def path(request: pytest.FixtureRequest) -> Path:
+    if library_path() is None or not exact_parameters_are_known():
+        pytest.skip("no llama.cpp is installed, or one whose parameters lie elsewhere")
+    if request.param == SMOLLM2:
+        found: Path = request.getfixturevalue("smollm2_path")
+        return found
     found = Path(os.environ.get("HYBRID_TEST_MODELS", "/nonexistent")) / request.param
     if not found.exists():
         pytest.skip(f"{request.param} is not in the folder that HYBRID_TEST_MODELS names")
-    if library_path() is None or not exact_parameters_are_known():
-        pytest.skip("no llama.cpp is installed, or one whose parameters lie elsewhere")
     return found
 
 
@@ -49,7 +56,6 @@ def test_with_the_same_weights_in_float32_the_logits_are_those_of_llama_cpp(path
     assert np.abs(ours - theirs).max() < 1e-4 * theirs.std()
 
 
-@pytest.mark.large
 def test_as_the_file_is_served_the_logits_are_those_of_llama_cpp_within_its_rounding_to_int8(path: Path) -> None:
     model = load_model(path)
     ids = model.tokenizer.encode(CODE)
