@@ -1,6 +1,7 @@
 """The native library: where it is, which instruction set it uses here, and why it is not there when it is not.
 
-Found at the path in HYBRID_KERNELS, else beside this module (setup.py builds it there). HYBRID_ISA=scalar|avx2|avx512 overrides the choice.
+Found at the path in HYBRID_KERNELS, else beside this module (setup.py builds it there).
+HYBRID_ISA=scalar|avx2|avx512|neon overrides the choice.
 """
 
 from __future__ import annotations

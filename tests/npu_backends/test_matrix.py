@@ -13,7 +13,7 @@ from hybrid.tests.support.executors import ISAS, needs_native
 from hybrid.tests.support.kernel_twin import once_rounded, twice_rounded
 from hybrid.tests.support.matrix_twin import product
 
-ROUNDING = {"scalar": twice_rounded, "avx2": once_rounded, "avx512": once_rounded}
+ROUNDING = {"scalar": twice_rounded, "avx2": once_rounded, "avx512": once_rounded, "neon": once_rounded}
 
 
 def inputs(rows: int, columns: int, seed: int = 5) -> np.ndarray:

@@ -16,7 +16,7 @@ from hybrid.shared_protocol.model import Model
 def available_isas() -> list[str]:
     """The instruction sets that the installed library and this CPU share; none without a library."""
     found = []
-    for isa in ("scalar", "avx2", "avx512"):
+    for isa in ("scalar", "avx2", "avx512", "neon"):
         try:
             load({**os.environ, "HYBRID_ISA": isa})
         except NativeUnavailable:

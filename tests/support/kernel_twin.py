@@ -31,7 +31,7 @@ def once_rounded(a: Any, b: Any, c: Any) -> Any:
     return (np.multiply(a, b, dtype=np.float64) + c).astype(f32)
 
 
-ROUNDING = {"scalar": twice_rounded, "avx2": once_rounded, "avx512": once_rounded}
+ROUNDING = {"scalar": twice_rounded, "avx2": once_rounded, "avx512": once_rounded, "neon": once_rounded}
 
 
 class KernelTwin:

@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif HYBRID_NEON && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace hybrid {
@@ -27,12 +29,28 @@ bool has_avx512() {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 }
+#elif HYBRID_NEON && defined(__linux__)
+bool has_dot_products() {
+    constexpr unsigned long kAsimdDp = 1ul << 20;  // HWCAP_ASIMDDP
+    return (getauxval(AT_HWCAP) & kAsimdDp) != 0;
+}
+#elif HYBRID_NEON
+bool has_dot_products() {  // every 64-bit Mac; elsewhere we do not know
+#if defined(__APPLE__)
+    return true;
+#else
+    return false;
+#endif
+}
 #endif
 
 const Choice kBestFirst[] = {
 #if defined(__x86_64__)
     {&kAvx512Kernels, has_avx512},
     {&kAvx2Kernels, has_avx2},
+#endif
+#if HYBRID_NEON
+    {&kNeonKernels, has_dot_products},
 #endif
     {&kScalarKernels, [] { return true; }},
 };

@@ -4,6 +4,7 @@
 // whatever the number of rows in the call, the threads, or the block size.
 #pragma once
 #include "panels.h"
+#include "has_neon.h"
 
 namespace hybrid {
 
@@ -69,6 +70,9 @@ extern const Kernels kScalarKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
+#endif
+#if HYBRID_NEON
+extern const Kernels kNeonKernels;
 #endif
 
 // The best table this CPU can run, or the one that is named; null when there is none.
