@@ -208,6 +208,7 @@ def _fetch_parts(
 
 
 def _fetch_hub(hub: HubName, folder: Path, report: Progress, patience: Patience) -> _Fetched:
+    report(f"looking for {hub.repo}", 0, None)
     found = find_on_hub(hub, patience)
     if not found.is_folder:
         target = folder / "model.gguf"

@@ -37,6 +37,7 @@ MAX_INPUT = {
 MAX_KEPT = 150_000  # bytes of one target's corpus
 Step = tuple[str, int, int]  # file, line, next line
 _GROWTH = 96 << 20  # bytes by which one input may raise the peak of memory
+_WARM = 50  # runs, after which all that is loaded lazily is there
 _ADDRESSES = 4 << 30
 
 
@@ -92,6 +93,7 @@ def search(target: str, minutes: float) -> None:
 def watched(run: Callable[[bytes], None], findings: Path) -> Callable[[bytes], None]:
     """`run`, with each new kind of failure noted beside the input that shows it."""
     seen: set[str] = set()
+    runs = 0
 
     def note(kind: str, data: bytes, told: str) -> None:
         if kind not in seen:
@@ -102,6 +104,8 @@ def watched(run: Callable[[bytes], None], findings: Path) -> Callable[[bytes], N
             print(f"FINDING {name}: {kind}", file=sys.stderr, flush=True)
 
     def one(data: bytes) -> None:
+        nonlocal runs
+        runs += 1
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started = time.process_time()
         try:
@@ -111,7 +115,7 @@ def watched(run: Callable[[bytes], None], findings: Path) -> Callable[[bytes], N
             kind = f"{type(error).__name__} at {where.filename if where else '?'}:{where.lineno if where else 0}"
             note(kind, data, traceback.format_exc())
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-        if grown > _GROWTH and before > 200_000:
+        if grown > _GROWTH and runs > _WARM:
             note(f"memory {grown >> 26}", data, f"the peak of memory rose by {grown} bytes")
         if (spent := time.process_time() - started) > 5:
             note(f"time {int(spent).bit_length()}", data, f"{spent:.1f} s of CPU time")
