@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from urllib.request import Request
 
 import pytest
 from hybrid.shared_protocol.errors import CloudUnreachable, InvalidRequest
+from hybrid.shared_protocol.pip_settings import PipSettings
 from hybrid.shared_protocol.web import Access, _Redirects, basic_auth, check_url, get_document, shown
 from hybrid.tests.support.file_server import Fault, FileServer, serving
+
+CERTIFICATE = Path(__file__).parents[1] / "data" / "loopback.pem"  # for 127.0.0.1, signed by nobody, with its key
 
 
 @pytest.fixture
@@ -50,6 +54,21 @@ def test_what_may_be_a_secret_is_not_shown() -> None:
 def test_a_redirect_never_leaves_tls() -> None:
     with pytest.raises(CloudUnreachable, match="without TLS"):
         _Redirects(Access()).redirect_request(Request("https://host/a?s3cret"), BytesIO(), 302, "", {}, "http://127.0.0.1/a")
+
+
+def test_over_tls_a_certificate_must_be_trusted_and_a_redirect_stays_within(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(FileServer({"/list": b"{}"}, faulty=("",)), CERTIFICATE) as server:
+        with pytest.raises(CloudUnreachable, match=r"certificate of 127\.0\.0\.1 is not trusted.*SSL_CERT_FILE") as caught:
+            get_document(f"{server.url}/list", Access(), {}, 30.0)
+        assert caught.value.retry_after_s is None  # asking again would not help
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        assert get_document(f"{server.url}/list", Access(), {}, 30.0)[0] == b"{}"
+        server.faults = [Fault(302, {"Location": server.url.replace("https", "http") + "/list"})]
+        with pytest.raises(CloudUnreachable, match="without TLS"):
+            get_document(f"{server.url}/list", Access(), {}, 30.0)
+        monkeypatch.delenv("SSL_CERT_FILE")
+        settings = PipSettings((server.url,), (), frozenset(), certificates=str(CERTIFICATE))
+        assert get_document(*settings.access(f"{server.url}/list"), {}, 30.0)[0] == b"{}"
 
 
 @pytest.mark.parametrize("there", ["http://203.0.113.1/x", "file:///etc/passwd", "ftp://127.0.0.1/x"])

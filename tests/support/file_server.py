@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -46,7 +48,9 @@ class FileServer:
 
 
 @contextmanager
-def serving(server: FileServer) -> Iterator[FileServer]:
+def serving(server: FileServer, certificate: Path | None = None) -> Iterator[FileServer]:
+    """`certificate`: speak TLS with it, and with the key in the same file."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             answer(server, self)
@@ -61,9 +65,13 @@ def serving(server: FileServer) -> Iterator[FileServer]:
         def handle_error(self, request: object, client_address: object) -> None: ...  # the client has gone
 
     with Quiet(("127.0.0.1", 0), Handler) as listening:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            listening.socket = context.wrap_socket(listening.socket, server_side=True)
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        server.url = f"http://127.0.0.1:{listening.server_port}"
+        server.url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.server_port}"
         try:
             yield server
         finally:
