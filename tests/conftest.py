@@ -7,6 +7,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hybrid.edge import cost_curve
 from hybrid.shared_protocol.catalogue import load_catalogue
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.pull import pull
@@ -17,6 +18,12 @@ SMOLLM2 = "smollm2-135m"
 
 hypothesis.settings.register_profile("hybrid", deadline=None)  # tests count steps, never seconds: the machine may be busy
 hypothesis.settings.load_profile("hybrid")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def curves_of_tests_apart(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Times measured while tests run are not to be kept in the user's store, where they would be believed."""
+    cost_curve.FOLDER = str(tmp_path_factory.mktemp("cost_curves"))
 
 
 @pytest.fixture(scope="session")

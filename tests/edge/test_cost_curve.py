@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hybrid.edge import cost_curve
 from hybrid.edge.cost_curve import REPEATS, CostCurve, CurveKey, key_of
 
 KEY = CurveKey("f" * 64, "native", "kernel-1", "cpu", 2)
@@ -125,6 +126,7 @@ def test_a_measurement_that_fails_keeps_what_was_measured(tmp_path: Path) -> Non
 
 def test_curves_are_kept_below_hybrid_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYBRID_HOME", str(tmp_path))
+    monkeypatch.setattr(cost_curve, "FOLDER", "cost_curves")  # tests in general keep theirs apart
     device = work()
     CostCurve(key_of("f" * 64, "native", "k", 2), clock=device.clock).upto(1, device.extend, device.undo)
     (path,) = (tmp_path / "cost_curves").iterdir()
