@@ -12,29 +12,19 @@ import re
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...shared_protocol.errors import Cancelled, EngineFailed, ModelFileError, RuntimeClosed
+from .batch import BatchArrays, Feed
 from .library import Library, LlamaCppUnavailable, load_library, take_log
-from .params import CONTEXT_STEP, Batch, context_params, read_back
+from .params import CONTEXT_STEP, context_params, read_back
 
 BATCH = 512  # tokens of one decode
 _ABORTED = 2
 _SIZE = re.compile(r"(KV|compute|output) buffer size = +([0-9.]+) MiB")
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """Tokens at the end of one sequence; logits are wanted from index `first_row` on."""
-
-    sequence: int
-    start: int
-    ids: NDArray[np.int32]
-    first_row: int
 
 
 class LlamaContext:
@@ -66,7 +56,7 @@ class LlamaContext:
             raise self._failed(EngineFailed(f"llama.cpp makes no context of {tokens} tokens: {_reason()}"))
         self._memory = lib.llama_get_memory(self._context)
         self._batch_size = int(settings["batch"])
-        self._arrays = _BatchArrays(self._batch_size)
+        self._arrays = BatchArrays(self._batch_size)
         lib.llama_set_n_threads(self._context, threads, threads)
         self._stop = (ctypes.c_char * 2)()
         lib.llama_set_abort_callback(self._context, _first_byte(), ctypes.addressof(self._stop))
@@ -195,41 +185,6 @@ class _Open:
 
     def __exit__(self, *ignored: object) -> None:
         self._owner._lock.release()
-
-
-class _BatchArrays:
-    """A batch over NumPy arrays: filled by slices, not token by token."""
-
-    def __init__(self, size: int) -> None:
-        self._token, self._pos, self._seq = (np.zeros(size, np.int32) for _ in range(3))
-        self._n_seq = np.ones(size, np.int32)
-        self._wanted = np.zeros(size, np.int8)
-        # every token is of one sequence: seq_id[i] points at _seq[i]
-        self._seq_pointers = np.arange(size, dtype=np.uintp) * 4 + self._seq.ctypes.data
-
-    def lay(self, feeds: Sequence[Feed]) -> tuple[int, int]:
-        """Fill in; return (tokens, tokens whose logits are wanted)."""
-        at = 0
-        for feed in feeds:
-            here = slice(at, at + len(feed.ids))
-            self._token[here], self._seq[here] = feed.ids, feed.sequence
-            self._pos[here] = np.arange(feed.start, feed.start + len(feed.ids))
-            self._wanted[here] = np.arange(len(feed.ids)) >= feed.first_row
-            at = here.stop
-        return at, int(self._wanted[:at].sum())
-
-    def batch(self, count: int) -> Batch:
-        def pointer(array: NDArray[np.generic], kind: type) -> object:
-            return array.ctypes.data_as(ctypes.POINTER(kind))
-
-        return Batch(
-            n_tokens=count,
-            token=pointer(self._token, ctypes.c_int32),
-            pos=pointer(self._pos, ctypes.c_int32),
-            n_seq_id=pointer(self._n_seq, ctypes.c_int32),
-            seq_id=pointer(self._seq_pointers, ctypes.POINTER(ctypes.c_int32)),
-            logits=pointer(self._wanted, ctypes.c_int8),
-        )
 
 
 def _first_byte() -> ctypes.c_void_p:

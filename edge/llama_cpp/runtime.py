@@ -21,7 +21,8 @@ from ...shared_protocol.model import Model
 from ...shared_protocol.runtime import EdgeRuntime, MemoryReport
 from ..checks import check_length, checked_ids, chosen_context
 from ..cost_curve import CostCurve, key_of
-from .context import Feed, LlamaContext
+from .batch import Feed
+from .context import LlamaContext
 
 MAX_THREADS, MAX_SEQUENCES = 1024, 64
 _SNAPSHOT = struct.Struct("<32s32sI")  # SHA-256 of what follows it, of model and kernel; tokens
