@@ -14,7 +14,7 @@ import hashlib
 import http.client
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,11 +26,12 @@ from .disk import GOES_ON, full_disk, need_space, write_all
 from .errors import ChecksumMismatch, CloudUnreachable, StreamInterrupted
 from .model_files import sha256_of
 from .partial import note_of
-from .web import Access, RangeRefused, open_url, shown, unreachable
+from .web import Access, RangeRefused, length_of, open_url, shown, unreachable
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int | None], None]  # what is being done, bytes so far, bytes in all
 BLOCK = 1 << 18
+_TRICKLE = 1024  # bytes that must come in `stall_s`
 _MOST_ATTEMPTS = 200  # at one file, even when each brings something
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)")
 
@@ -51,10 +52,11 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    stall_s: float = 30.0  # without a byte: a new attempt
+    stall_s: float = 30.0  # without a byte, or with next to none: a new attempt
     attempts: int = 5  # in a row that bring nothing
     pause_s: float = 0.5  # before the second attempt; doubles up to 16 times that
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
 
     def wait(self, error: CloudUnreachable, failures: int) -> None:
         """Pause before the next attempt, as the server asks; raises `error` when there is to be none."""
@@ -94,7 +96,7 @@ def download(remote: Remote, target: Path, report: Progress, patience: Patience)
     for _ in range(_MOST_ATTEMPTS):
         before = _size_of(part)
         try:
-            digest = _attempt(remote, part, report, patience.stall_s)
+            digest = _attempt(remote, part, report, patience)
         except CloudUnreachable as error:
             if isinstance(error, RangeRefused):
                 _forget(part)
@@ -117,7 +119,7 @@ def download(remote: Remote, target: Path, report: Progress, patience: Patience)
     raise StreamInterrupted(f"{shown(remote.url)} broke off {_MOST_ATTEMPTS} times", hint="pull it again: it goes on where it stopped")
 
 
-def _attempt(remote: Remote, part: Path, report: Progress, stall_s: float) -> str:
+def _attempt(remote: Remote, part: Path, report: Progress, patience: Patience) -> str:
     """Fetch what is missing of `part`, and return the SHA-256 of the whole."""
     origin = _origin_of(part)
     have = _size_of(part) if origin is not None and origin.url == shown(remote.url) and (origin.validator or remote.sha256) else 0
@@ -129,7 +131,7 @@ def _attempt(remote: Remote, part: Path, report: Progress, stall_s: float) -> st
     headers = {"Range": f"bytes={have}-"} if have else {}
     if have and origin is not None and origin.validator is not None:
         headers["If-Range"] = origin.validator
-    with open_url(remote.url, remote.access, headers, stall_s) as answer:
+    with open_url(remote.url, remote.access, headers, patience.stall_s) as answer:
         start, size = _extent(answer, have, origin, remote)
         part.parent.mkdir(parents=True, exist_ok=True)
         if not start:
@@ -137,8 +139,8 @@ def _attempt(remote: Remote, part: Path, report: Progress, stall_s: float) -> st
             origin = _Origin(shown(remote.url), _validator(answer), size)
             note_of(part).write_bytes(msgspec.json.encode(origin))
         need_space(part.parent, 0 if size is None else size - start)
-        digest = hashlib.sha256()
-        done = _receive(answer, part, start, size, digest, lambda now: report(f"downloading {remote.name}", now, size), remote.url)
+        digest, blocks = hashlib.sha256(), _blocks(answer, remote.url, patience)
+        done = _receive(blocks, part, start, size, digest, lambda now: report(f"downloading {remote.name}", now, size))
     if size is not None and done < size:
         raise StreamInterrupted(f"{shown(remote.url)} was cut off after {done:,} of {size:,} bytes", hint=GOES_ON, retry_after_s=0.0)
     if done == 0:
@@ -148,8 +150,7 @@ def _attempt(remote: Remote, part: Path, report: Progress, stall_s: float) -> st
 
 def _extent(answer: http.client.HTTPResponse, have: int, origin: _Origin | None, remote: Remote) -> tuple[int, int | None]:
     """Where the answer's bytes belong: the first one's place, and the size of the whole file."""
-    length = answer.headers.get("Content-Length", "")
-    start, size = 0, int(length) if length.isdecimal() else None
+    start, size = 0, length_of(answer)
     if answer.status == 206:
         match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
         changed = origin is not None and None not in (origin.validator, now := _validator(answer)) and now != origin.validator
@@ -165,15 +166,9 @@ def _extent(answer: http.client.HTTPResponse, have: int, origin: _Origin | None,
 
 
 def _receive(
-    answer: http.client.HTTPResponse,
-    part: Path,
-    start: int,
-    size: int | None,
-    digest: hashlib._Hash,
-    report: Callable[[int], None],
-    url: str,
+    blocks: Iterable[bytes], part: Path, start: int, size: int | None, digest: hashlib._Hash, report: Callable[[int], None]
 ) -> int:
-    """Append what comes to the first `start` bytes of `part`; returns how many bytes it has then."""
+    """Append what comes to the first `start` bytes of `part`; returns how many bytes it has then. Raises ChecksumMismatch past `size`."""
     done = start
     try:
         with part.open("r+b" if start else "wb", buffering=0) as out:
@@ -181,21 +176,37 @@ def _receive(
                 digest.update(block)
             out.truncate(start)
             report(done)
-            while True:
-                try:
-                    block = answer.read1(BLOCK)
-                except (OSError, http.client.HTTPException) as error:
-                    raise unreachable(error, url) from None
-                if not block:
-                    return done
+            for block in blocks:
                 done += len(block)
                 if size is not None and done > size:
-                    raise ChecksumMismatch(f"{shown(url)} sends more than the {size:,} bytes expected", hint="nothing was kept")
+                    raise ChecksumMismatch(
+                        f"more than the {size:,} bytes expected came", hint="the server has another file; nothing was kept"
+                    )
                 write_all(out.write, block)
                 digest.update(block)
                 report(done)
     except OSError as error:
         raise full_disk(error, part.parent) from None
+    return done
+
+
+def _blocks(answer: http.client.HTTPResponse, url: str, patience: Patience) -> Iterator[bytes]:
+    """What comes, as it comes. Raises StreamInterrupted when nothing comes for `stall_s`, or next to nothing; CloudUnreachable."""
+    began, came = patience.clock(), 0
+    while True:
+        try:
+            block = answer.read1(BLOCK)
+        except (OSError, http.client.HTTPException) as error:
+            raise unreachable(error, url) from None
+        if not block:
+            return
+        yield block
+        came += len(block)
+        now = patience.clock()
+        if now - began >= patience.stall_s:
+            if came < _TRICKLE:
+                raise StreamInterrupted(f"{shown(url)} sent {came} bytes in {now - began:.0f} s", hint=GOES_ON, retry_after_s=0.0)
+            began, came = now, 0
 
 
 def _validator(answer: http.client.HTTPResponse) -> str | None:

@@ -110,10 +110,16 @@ def get_document(url: str, access: Access, headers: Mapping[str, str], timeout_s
             raise unreachable(error, url) from None
         if len(raw) > _MAX_DOCUMENT:
             raise CloudUnreachable(f"{shown(url)} sends more than {_MAX_DOCUMENT:,} bytes, which no listing has")
-        length = answer.headers.get("Content-Length", "")
-        if length.isdecimal() and len(raw) < int(length):
-            raise StreamInterrupted(f"{shown(url)} was cut off after {len(raw):,} of {int(length):,} bytes", retry_after_s=0.0)
+        length = length_of(answer)
+        if length is not None and len(raw) < length:
+            raise StreamInterrupted(f"{shown(url)} was cut off after {len(raw):,} of {length:,} bytes", retry_after_s=0.0)
         return raw, answer.headers.get_content_type(), answer.geturl()
+
+
+def length_of(answer: http.client.HTTPResponse) -> int | None:
+    """Bytes of the body, where the server says so."""
+    stated: str = answer.headers.get("Content-Length", "")
+    return int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 19 else None
 
 
 def unreachable(error: Exception, url: str) -> HybridError:

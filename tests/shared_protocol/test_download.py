@@ -83,6 +83,21 @@ def test_a_server_that_falls_silent_is_left_and_asked_for_the_rest(server: FileS
     assert server.starts() == [None, HALF]
 
 
+def test_a_server_that_sends_next_to_nothing_is_left_and_asked_for_the_rest(server: FileServer, target: Path) -> None:
+    ticks = iter(range(0, 10_000, 20))  # seconds: two of our reads are more than `stall_s` apart
+    server.files[PATH] = WHOLE[:3000]
+    server.faults = [Fault(change=lambda body: body[:100], headers={"Content-Length": "3000"}, stall_after=100)]
+    patience = Patience(stall_s=20.0, sleep=lambda seconds: None, clock=lambda: next(ticks))
+    assert download(Remote(server.url + PATH), target, lambda what, done, total: None, patience) == sha256(WHOLE[:3000]).hexdigest()
+    assert server.starts() == [None, 100]
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "-1", "1e3"])
+def test_a_length_that_is_no_number_is_no_length(server: FileServer, target: Path, length: str) -> None:
+    server.faults = [Fault(headers={"Content-Length": length})]
+    assert fetch(server, target) == DIGEST
+
+
 def test_a_server_without_ranges_sends_it_all_again(server: FileServer, target: Path) -> None:
     server.ranges, server.faults = False, [Fault(cut_after=HALF)]
     assert fetch(server, target) == DIGEST
