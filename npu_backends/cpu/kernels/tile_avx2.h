@@ -20,7 +20,7 @@ inline __m256i broadcast4(const void* p) {
 inline void in_order(__m256i (&sums)[2]) { asm("" : "+x"(sums[0]), "+x"(sums[1])); }
 
 // Words whose products an int16 can hold: a byte pair gives at most 2 * code * 127.
-constexpr int run_words(int kind) { return scales_halves(kind) ? (kind == kQ6_K ? 2 : 4) : (code_bytes(kind) & kOnes) != 0 ? 4 : 8; }
+constexpr int run_words(int kind) { return scales_halves(kind) || (code_bytes(kind) & kOnes) != 0 ? 4 : 8; }
 
 // dots[r][side] = sum over the group's 32 inputs of code * activation, times the scale of 16 inputs where there is one
 template <int K, int Rows, class Source>
@@ -53,6 +53,27 @@ inline void dot(const Source& source, const Factors& factors, const int8_t* code
     }
 }
 
+// The same for Q6_K, two words of which fill an int16: rows one after the other, so that no sums of pairs wait in registers.
+template <int Rows, class Source>
+inline void dot_six_bits(const Source& source, const Factors& factors, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
+#pragma GCC unroll 4
+    for (int word = 0; word < kWords; word += 2) {
+        const __m256i left[2] = {source.codes(word, 0), source.codes(word + 1, 0)};
+        const __m256i right[2] = {source.codes(word, 1), source.codes(word + 1, 1)};
+        const __m256i(&scale)[2] = factors.scale[word / 4];
+#pragma GCC unroll 8
+        for (int r = 0; r < Rows; r++) {
+            const __m256i x = broadcast4(codes + r * stride + word * 4), y = broadcast4(codes + r * stride + word * 4 + 4);
+            const __m256i sum_left = _mm256_add_epi16(_mm256_maddubs_epi16(left[0], x), _mm256_maddubs_epi16(left[1], y));
+            const __m256i sum_right = _mm256_add_epi16(_mm256_maddubs_epi16(right[0], x), _mm256_maddubs_epi16(right[1], y));
+            const __m256i dot_left = _mm256_madd_epi16(sum_left, scale[0]), dot_right = _mm256_madd_epi16(sum_right, scale[1]);
+            dots[r][0] = word == 0 ? dot_left : _mm256_add_epi32(dots[r][0], dot_left);
+            dots[r][1] = word == 0 ? dot_right : _mm256_add_epi32(dots[r][1], dot_right);
+            in_order(dots[r]);
+        }
+    }
+}
+
 // The same for signed codes. maddubs wants one unsigned side: |code| times the activation with the code's sign.
 template <int Rows, class Source>
 inline void dot_signed(const Source& source, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
@@ -79,6 +100,7 @@ inline void add_group(const Source& source, const int8_t* codes, int64_t stride,
     const Factors& factors = source.factors();
     __m256i dots[Rows][2];
     if constexpr (is_signed(K)) dot_signed<Rows>(source, codes, stride, dots);
+    else if constexpr (K == kQ6_K) dot_six_bits<Rows>(source, factors, codes, stride, dots);
     else dot<K, Rows>(source, factors, codes, stride, dots);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; r++) {
