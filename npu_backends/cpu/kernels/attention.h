@@ -35,6 +35,13 @@ inline TileAddress tile_address(const AttentionWork& work, int start, int end) {
     return address;
 }
 
+// Asks for a run of 16 positions, keys or values; the runs of a tile lie apart in memory, so the CPU cannot guess the next.
+template <class W>
+inline void fetch(const uint16_t* run, int dim) {
+    if (run == nullptr) return;
+    for (int i = 0; i < kKeyTile * dim; i += 32) __builtin_prefetch(run + i);
+}
+
 // scores[v][half * 16 + 0..15] = query v times the keys of `Halves` runs from `half` on; inputs ascend.
 template <class W, int Vectors, int Halves>
 inline void score(const float* queries, int dim, const uint16_t* const* keys, float* scores) {
@@ -183,12 +190,18 @@ void attend(const AttentionWork& work, const Attended& out) {
     }
     for (int64_t i = 0; i < static_cast<int64_t>(vectors) * work.head_dim; i += 16) W::all(0.0f).store(out.output + i);
     const int end = work.end <= last ? work.end : last + 1;
+    TileAddress next = tile_address<W>(work, work.begin, end);
     for (int start = work.begin; start < end; start += kSoftmaxTile) {
         // rows low .. high - 1 see some of the tile
         const int low = start > work.position ? start - work.position : 0;
         const int reach = start + kSoftmaxTile - 1 + work.window - work.position;
         const int high = work.window > 0 && reach < work.rows ? reach : work.rows;
-        const TileAddress tile = tile_address<W>(work, start, end);
+        const TileAddress tile = next;
+        next = tile_address<W>(work, start + kSoftmaxTile, end);
+        for (int half = 0; half < 2; half++) {
+            fetch<W>(tile.values[half], work.head_dim);
+            fetch<W>(next.keys[half], work.head_dim);
+        }
         int vector = low * work.heads, count = (high - low) * work.heads;
         for (int groups = (count + kMost - 1) / kMost; groups > 0; groups--) {  // as equal as can be
             const int size = (count + groups - 1) / groups;
