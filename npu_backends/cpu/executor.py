@@ -30,8 +30,8 @@ PAIRS = 8  # of inputs that turn together
 class CpuExecutor(StepExecutor):
     """A model on the native kernels.
 
-    Raises NativeUnavailable without the library, ModelFileError for a weight type or a size that the kernels do not read, ConfigError
-    for a block size that is no multiple of 16. `threads` None: one per CPU of this process's affinity mask.
+    Raises NativeUnavailable without the library, ModelFileError for a weight type that the kernels do not read, ConfigError for sizes of
+    heads, rows or blocks that their loops do not take. `threads` None: one per CPU of this process's affinity mask.
     """
 
     def __init__(self, model: Model, *, num_blocks: int, block_size: int = 16, threads: int | None = None) -> None:

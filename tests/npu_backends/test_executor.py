@@ -18,7 +18,7 @@ from hybrid.shared_protocol.errors import ConfigError, EngineFailed, ModelFileEr
 from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.executors import native, needs_native
-from hybrid.tests.support.networks import random_network, rotary
+from hybrid.tests.support.networks import FAMILIES, random_network, rotary
 from hybrid.tests.support.steps import batch_of, run
 
 
@@ -132,13 +132,15 @@ def test_a_matrix_that_does_not_fill_groups_is_refused_natively_and_served_by_th
 
 
 @needs_native
-def test_infinite_weights_give_an_answer_that_is_not_finite_and_no_crash(tiny_llama: Model) -> None:
-    tensors = dict(tiny_llama.tensors)
+@pytest.mark.parametrize("family", ["llama", "gemma2"])  # caps on scores and logits must not make a number of what is none
+def test_infinite_weights_give_an_answer_that_is_not_finite_and_no_crash(tiny_llama: Model, family: str) -> None:
+    network = random_network(tiny_llama, **FAMILIES[family])
+    tensors = dict(network.tensors)
     matrix = tensors["blk.1.ffn_gate.weight"]
     blocks = matrix.data.reshape(-1, 20).copy()
     blocks[:, 0:2] = [0x00, 0x7C]  # d = infinity
     tensors[matrix.name] = Tensor(matrix.name, "Q4_1", matrix.shape, blocks.reshape(-1))
-    model = dataclasses.replace(tiny_llama, tensors=tensors)
+    model = dataclasses.replace(network, tensors=tensors)
     for isa in ("scalar", ""):
         with native(model, isa) as opened:
             assert not np.isfinite(run(opened, [1, 2, 3], [1])).all()
