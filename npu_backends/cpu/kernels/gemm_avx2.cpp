@@ -6,7 +6,7 @@
 //   | 8 groups: tile 0 unpacks, tile 1, tile 2, .. | next 8 groups: tile 0 unpacks, .. |
 //
 // Neither tiles nor chunks change the order of operations for a row.
-#include "gemm_avx2.h"
+#include "kernels.h"
 
 #if defined(__x86_64__)
 #include "cache.h"
@@ -109,10 +109,8 @@ void share(const uint8_t* panel, const Activations& inputs, int first, int rows,
     for (int r = 0; r < rows; r++) __builtin_memcpy(out.at + r * out.stride, memory[r], sizeof memory[r]);
 }
 
-}  // namespace
-
 template <int K>
-void gemm_avx2(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
+void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
     const Sums sums{out, out_stride};
     for (int r = 0; r < rows;) {
         const int left = rows - r, at_once = left < kRowsAtOnce ? left : kRowsAtOnce, height = next_height(left);
@@ -129,7 +127,9 @@ void gemm_avx2(const uint8_t* panel, const Activations& inputs, int first, int r
     }
 }
 
-#define HYBRID_GEMM(K) gemm_avx2<K>,
+}  // namespace
+
+#define HYBRID_GEMM(K) gemm<K>,
 const Kernels kAvx2Kernels = {
     "avx2",
     "avx2-3",
