@@ -16,7 +16,7 @@ namespace hybrid {
 constexpr int kRowBlock = 64;
 
 // Up to this many rows, each member norms all of them for itself.
-constexpr int kOwnRows = 4;
+constexpr int kOwnRows = 8;
 
 // Memory that grows and is never cleared; what a step reads it has written before.
 template <class T>
