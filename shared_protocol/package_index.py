@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
@@ -25,6 +25,9 @@ from .web import get_document
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _SHA256 = re.compile(r"sha256=([0-9a-f]{64})")
 _STABLE = re.compile(r"(?:([0-9]{1,9})!)?([0-9]{1,9}(?:\.[0-9]{1,9}){0,9})(?:\.post([0-9]{1,9}))?")
+# No part of a link goes past the next "<", so that looking for links takes linear time.
+_LINK = re.compile(r"""<a\s((?:"[^"<]*"|'[^'<]*'|[^"'<>])*)>""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([A-Za-z-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 _WHEEL = re.compile(r"([A-Za-z0-9._]+)-([A-Za-z0-9.!+_]+)(?:-\d[A-Za-z0-9._]*)?-[A-Za-z0-9._]+-[A-Za-z0-9._]+-[A-Za-z0-9._]+\.whl")
 
 
@@ -147,22 +150,18 @@ def read_page(raw: bytes, kind: str, where: str) -> list[File]:
             return msgspec.json.decode(raw, type=_Page).files
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise CloudUnreachable(f"{where} is no page of a package index", hint="check pip's index-url") from None
-    links = _Links()
-    links.feed(raw.decode("utf-8", "replace"))
-    return links.files
+    return [file for match in _LINK.finditer(raw.decode("utf-8", "replace")) if (file := _linked(match[1])) is not None]
 
 
-class _Links(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.files: list[File] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        url = values.get("href")
-        if tag == "a" and url:
-            path = url.partition("#")[0].partition("?")[0]
-            self.files.append(File(unquote(path).rpartition("/")[2], url, yanked="data-yanked" in values))
+def _linked(attributes: str) -> File | None:
+    """What a link of a page leads to. The library's parser fails on some malformed pages, and takes quadratic time on others."""
+    found = _ATTRIBUTE.findall(attributes)
+    values = {name.lower(): unescape(double or single or bare) for name, double, single, bare in found}
+    url = values.get("href")
+    if not url:
+        return None
+    path = url.partition("#")[0].partition("?")[0]
+    return File(unquote(path).rpartition("/")[2], url, yanked="data-yanked" in values)
 
 
 def _local(place: str) -> Path:

@@ -13,7 +13,7 @@ import pytest
 from hybrid.shared_protocol.catalogue import Catalogue, Entry, Part
 from hybrid.shared_protocol.download import Patience, Remote
 from hybrid.shared_protocol.errors import ChecksumMismatch, CloudUnreachable, ConfigError, InvalidRequest, ModelNotFound
-from hybrid.shared_protocol.package_index import WheelFile, choose, find_wheel
+from hybrid.shared_protocol.package_index import WheelFile, choose, find_wheel, read_page
 from hybrid.shared_protocol.pip_settings import PipSettings, pip_settings
 from hybrid.shared_protocol.pull import pull
 from hybrid.shared_protocol.store import Store
@@ -186,6 +186,24 @@ def test_a_page_of_links_states_its_hashes_behind_them(index: FileServer) -> Non
     found = find_wheel(Part("Tiny.Part1"), pip_settings(), HURRY)
     assert isinstance(found, Remote)
     assert (found.url, found.sha256) == (f"{index.url}/simple{path}", digest)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        """<A data-requires-python=">=3.8" HREF='x/a-1-py3-none-any.whl?a=1&amp;b=2#sha256=0'>""",
+        "<![OCTYPE html><a\nhref=x/a-1-py3-none-any.whl?a=1&amp;b=2#sha256=0>x</a>",
+        '<a <a "<a href="x/a-1-py3-none-any.whl?a=1&amp;b=2#sha256=0" class=">">',
+    ],
+)
+def test_links_are_found_in_pages_as_people_write_them(page: str) -> None:
+    (file,) = read_page(page.encode(), HTML, "")
+    assert (file.filename, file.url, file.yanked) == ("a-1-py3-none-any.whl", "x/a-1-py3-none-any.whl?a=1&b=2#sha256=0", False)
+
+
+@pytest.mark.parametrize("piece", ["<a ", '<a "', "<![", "<!--", '<a href="', "<a href=x ", "<a x= ", '""', "<a" + " " * 200])
+def test_a_long_malformed_page_costs_steps_in_proportion_to_its_length(piece: str) -> None:
+    assert read_page((piece * (1_000_000 // len(piece))).encode(), HTML, "") == []
 
 
 def test_files_on_another_host_do_not_get_the_indexs_credentials(index: FileServer) -> None:
