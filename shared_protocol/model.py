@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from .architecture import Architecture
+from .architecture.gguf_architecture import architecture_of
+from .architecture.gguf_rotary import FACTOR_TENSORS
+from .architecture.hf_folder import ModelFolder, read_folder
+from .architecture.tensor_shapes import network_tensors
 from .errors import ModelFileError, TemplateError
 from .gguf import GgufFile, Tensor, read_gguf
-from .gguf_architecture import architecture_of
-from .gguf_rotary import FACTOR_TENSORS
-from .hf_folder import ModelFolder, read_folder
 from .model_card import ModelCard, card_of
 from .store import Store
 from .template.render import Rendered, render
-from .tensor_shapes import network_tensors
 from .tokenizer import Tokenizer, template_of_folder, tokenizer_of, tokenizer_of_folder
 
 

@@ -22,12 +22,12 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from .architecture.hf_folder import read_folder
 from .catalogue import Catalogue, Part, load_catalogue
 from .disk import full_disk, need_space
 from .download import BLOCK, Patience, Progress, Remote, download
 from .errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound
 from .gguf import read_gguf
-from .hf_folder import read_folder
 from .hf_source import HubName, find_on_hub, parse_hub_name
 from .joined import fetch_joined, forget_joined
 from .model import folder_model_of, model_of

@@ -7,8 +7,8 @@ import json
 from functools import cache
 from pathlib import Path
 
+from hybrid.shared_protocol.architecture.hf_folder import read_folder
 from hybrid.shared_protocol.errors import HybridError
-from hybrid.shared_protocol.hf_folder import read_folder
 from hybrid.tests.fuzz.scratch import empty_folder, scratch
 from hybrid.tests.support.hf_writer import CONFIGS, tiny_config, write_tiny_folder
 

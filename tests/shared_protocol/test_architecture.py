@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hybrid.quant.formats import FORMATS
 from hybrid.shared_protocol.architecture import Architecture, Rotary
+from hybrid.shared_protocol.architecture.gguf_architecture import architecture_of
+from hybrid.shared_protocol.architecture.tensor_shapes import WEIGHT_TYPES
 from hybrid.shared_protocol.errors import ModelFileError
 from hybrid.shared_protocol.gguf import read_gguf
-from hybrid.shared_protocol.gguf_architecture import architecture_of
 from hybrid.shared_protocol.model import Model, load_model
-from hybrid.shared_protocol.tensor_shapes import WEIGHT_TYPES
 from hybrid.tests.support.gguf_writer import TensorSpec, tiny_metadata, tiny_tensors, write_gguf, write_tiny_llama
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hybrid.shared_protocol.architecture import Architecture, Rotary
+from hybrid.shared_protocol.architecture.gguf_architecture import architecture_of
 from hybrid.shared_protocol.gguf import read_gguf
-from hybrid.shared_protocol.gguf_architecture import architecture_of
 from hybrid.shared_protocol.model import load_model
 from hybrid.tests.support.tiny_families import TINY, write_tiny
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hybrid.shared_protocol.architecture import Architecture
+from hybrid.shared_protocol.architecture.gguf_architecture import FAMILIES, architecture_of
 from hybrid.shared_protocol.errors import ModelFileError
 from hybrid.shared_protocol.gguf import GgufFile, Tensor, read_gguf
-from hybrid.shared_protocol.gguf_architecture import FAMILIES, architecture_of
 from hybrid.shared_protocol.model import load_model
 from hybrid.tests.support.gguf_writer import TensorSpec, write_gguf
 from hybrid.tests.support.tiny_families import TINY, tiny_family_metadata, tiny_family_tensors, write_tiny

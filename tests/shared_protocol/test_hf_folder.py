@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from hybrid.npu_backends.cpu.reference import ReferenceExecutor
 from hybrid.quant.formats import dequantize
+from hybrid.shared_protocol.architecture.hf_config import FAMILIES, architecture_of_config
+from hybrid.shared_protocol.architecture.hf_folder import read_folder
+from hybrid.shared_protocol.architecture.hf_keys import Keys
+from hybrid.shared_protocol.architecture.hf_rotary import KINDS
 from hybrid.shared_protocol.errors import ModelFileError, ModelNotFound
-from hybrid.shared_protocol.hf_config import FAMILIES, architecture_of_config
-from hybrid.shared_protocol.hf_folder import read_folder
-from hybrid.shared_protocol.hf_keys import Keys
-from hybrid.shared_protocol.hf_rotary import KINDS
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.tests.support.hf_writer import CONFIGS, tiny_config, tiny_hf_tensors, write_tiny_folder
 from hybrid.tests.support.safetensors_writer import packed, write_safetensors, write_shards

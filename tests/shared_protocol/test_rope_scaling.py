@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hybrid.shared_protocol.rope_scaling import (
+from hybrid.shared_protocol.architecture.rope_scaling import (
     divided_frequencies,
     linear_frequencies,
     llama3_frequencies,

@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ModelFileError
-from .gguf import GgufFile
+from ..errors import ModelFileError
+from ..gguf import GgufFile
 
 T = TypeVar("T")
 

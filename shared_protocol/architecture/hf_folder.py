@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import ModelNotFound
+from ..gguf import Tensor
+from ..safetensors import read_shards
+from ..strict_json import read_object
 from .architecture import Architecture
-from .errors import ModelNotFound
-from .gguf import Tensor
 from .hf_config import architecture_of_config, family_of
 from .hf_keys import Keys
 from .hf_names import canonical_tensors
-from .safetensors import read_shards
-from .strict_json import read_object
 from .tensor_shapes import network_tensors
 
 CONFIG = "config.json"

@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from ..errors import ModelFileError
 from .architecture import Architecture
-from .errors import ModelFileError
 from .hf_keys import Keys
 from .hf_rotary import folder_rotaries
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from .errors import ModelFileError
+from ..errors import ModelFileError
 
 T = TypeVar("T")
 

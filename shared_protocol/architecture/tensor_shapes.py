@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from ..errors import ModelFileError
+from ..gguf import Tensor
 from .architecture import Architecture
-from .errors import ModelFileError
-from .gguf import Tensor
 
 # fmt: off
 WEIGHT_TYPES = (  # of matrices; vectors are F32

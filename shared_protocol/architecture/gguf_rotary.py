@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import ModelFileError
+from ..gguf import GgufFile, Tensor
 from .architecture import Rotary
-from .errors import ModelFileError
-from .gguf import GgufFile, Tensor
 from .gguf_metadata import Metadata
 from .rope_scaling import divided_frequencies, linear_frequencies, plain_frequencies, yarn_frequencies, yarn_magnitude
 

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from ..errors import ModelFileError
+from ..gguf import GgufFile
 from .architecture import Architecture
-from .errors import ModelFileError
-from .gguf import GgufFile
 from .gguf_metadata import Metadata
 from .gguf_rotary import Rotaries, rotaries_of
 
