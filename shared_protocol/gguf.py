@@ -13,6 +13,7 @@ Source of the layout: the GGUF specification of the ggml project, versions 2 and
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,14 +97,16 @@ class GgufFile:
 def read_gguf(path: str | Path) -> GgufFile:
     """Map `path` and check its header. Raises ModelNotFound, or ModelFileError naming the key or tensor at fault."""
     path = Path(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would be waited for
+        raise ModelFileError(f"{path} is no regular file")
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             if size < 24:
                 raise ModelFileError(f"{path.name}: {size} bytes are too few for a GGUF header")
             data = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
-    except FileNotFoundError:
-        raise ModelNotFound(f"no file {path}") from None
+    except (FileNotFoundError, ValueError):  # ValueError: what no file can be called
+        raise ModelNotFound(f"no file {str(path)!r}") from None
     except OSError as error:
         raise ModelFileError(f"cannot read {path}: {error.strerror}") from None
     return _Reader(path, data).read()

@@ -15,7 +15,7 @@ from .architecture.gguf_architecture import architecture_of
 from .architecture.gguf_rotary import FACTOR_TENSORS
 from .architecture.hf_folder import ModelFolder, read_folder
 from .architecture.tensor_shapes import network_tensors
-from .errors import ModelFileError, TemplateError
+from .errors import ModelFileError, ModelNotFound, TemplateError
 from .gguf import GgufFile, Tensor, read_gguf
 from .model_card import ModelCard, card_of
 from .store import Store
@@ -92,8 +92,11 @@ def load_model(name_or_path: str | Path, store: Store | None = None) -> Model:
         stored = store.checked(name_or_path)
         known: _Known = {"name": name_or_path, "file_hash": stored.card.file_hash, "licence": stored.card.licence}
         return folder_model_of(read_folder(stored.path), **known) if stored.path.is_dir() else model_of(read_gguf(stored.path), **known)
-    path = Path(name_or_path).expanduser()
-    if path.is_dir():
+    try:
+        path = Path(name_or_path).expanduser()
+    except RuntimeError:
+        raise ModelNotFound(f"no file {str(name_or_path)!r}: there is no such user, or no home") from None
+    if os.path.isdir(path):
         folder = read_folder(path)
         return folder_model_of(folder, name=path.resolve().name, file_hash=store.hash_of(path))
     gguf = read_gguf(path)

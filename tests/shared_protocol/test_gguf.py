@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import tracemalloc
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from hybrid.shared_protocol.errors import ModelFileError, ModelNotFound
 from hybrid.shared_protocol.gguf import GgufFile, read_gguf
+from hybrid.shared_protocol.model import load_model
 from hybrid.tests.support.gguf_writer import header, string, tensor_header, tiny_metadata, value, write_gguf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,3 +158,16 @@ def test_a_vocabulary_comes_back_whole(tmp_path: Path) -> None:
     metadata = tiny_metadata()
     gguf = read_gguf(write_gguf(tmp_path / "t.gguf", metadata, {}))
     assert gguf.metadata["tokenizer.ggml.tokens"] == metadata["tokenizer.ggml.tokens"]
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gguf")
+    for path in (tmp_path / "pipe.gguf", Path("/dev/zero"), tmp_path):
+        with pytest.raises(ModelFileError, match="is no regular file"):
+            read_gguf(path)
+
+
+@pytest.mark.parametrize("path", ["~no-such-user/x.gguf", "a\0b.gguf", "\ud800.gguf", "/" + "a" * 5000 + ".gguf"])
+def test_what_no_file_can_be_called_is_a_typed_error(path: str) -> None:
+    with pytest.raises((ModelNotFound, ModelFileError)):
+        load_model(path)
