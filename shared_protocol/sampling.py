@@ -52,6 +52,10 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         _check(self.seed is None or (_integer(self.seed) and -(2**63) <= self.seed < 2**63), "seed", "a signed 64-bit integer", self.seed)
         _check(self.max_tokens is None or (_integer(self.max_tokens) and self.max_tokens >= 1), "max_tokens", "at least 1", self.max_tokens)
         _check(_integer(self.n) and 1 <= self.n <= 128, "n", "between 1 and 128", self.n)
+        # a lone string would be a list of its letters
+        _check(isinstance(self.stop, list | tuple), "stop", "a list of strings", self.stop)
+        _check(isinstance(self.stop_token_ids, list | tuple), "stop_token_ids", "a list of token ids", self.stop_token_ids)
+        _check(isinstance(self.ignore_eos, bool), "ignore_eos", "true or false", self.ignore_eos)
         _check(len(self.stop) <= MAX_STOP_STRINGS, "stop", f"at most {MAX_STOP_STRINGS} strings", len(self.stop))
         _check(all(isinstance(s, str) and s for s in self.stop), "stop", "strings that are not empty", "an empty string")
         longest = max(map(len, self.stop), default=0)

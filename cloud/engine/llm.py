@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -16,6 +18,7 @@ from ...shared_protocol.openai import TokenLogprob
 from ...shared_protocol.sampling import SamplingParams
 from .completion import Chunk, Completion
 from .frontend import check_prompt, children
+from .interrupts import interrupts_held
 from .messages import Add, FinishReason
 from .open_engine import EngineOptions, open_engine
 from .request import resolve_max_tokens
@@ -51,7 +54,8 @@ class _Choice:
 class LLM:
     """`LLM("smollm2-135m").generate(["Once upon a time"], SamplingParams(temperature=0, max_tokens=32))`
 
-    `model` is a name in the store, a path, or a loaded Model; `options` are those of `open_engine`. Not for several threads.
+    `model` is a name in the store, a path, or a loaded Model; `options` are those of `open_engine`. Calls of several threads take turns.
+    An interrupt from the keyboard ends a call after the step that it meets, and the next call finds everything in order.
     """
 
     def __init__(self, model: str | Path | Model, **options: Unpack[EngineOptions]) -> None:
@@ -60,6 +64,7 @@ class LLM:
         options["quantise"] = "none"  # it is done
         self.engine = open_engine(self.model, **options)
         self._names = count()
+        self._turn = threading.Lock()
 
     def generate(
         self,
@@ -77,14 +82,15 @@ class LLM:
             add.request_id: _Choice(Completion(self.model.tokenizer, add.params, index), len(add.prompt_ids), seed, [])
             for add, index, seed in adds
         }
-        try:
-            for add, _, _ in adds:
-                self.engine.add(add)
-            self._run(choices)
-        finally:
-            for name, choice in choices.items():
-                if not choice.completion.finished:
-                    self.engine.abort(name)
+        with self._turn, interrupts_held() as let_interrupts_through:
+            try:
+                for add, _, _ in adds:
+                    self.engine.add(add)
+                self._run(choices, let_interrupts_through)
+            finally:
+                for name, choice in choices.items():
+                    if not choice.completion.finished:
+                        self.engine.abort(name)
         return [_generation(choice) for choice in choices.values()]
 
     def chat(
@@ -99,7 +105,9 @@ class LLM:
         return self.generate([self.model.render_chat(chat) for chat in chats], params)
 
     def close(self) -> None:
-        self.engine.close()
+        """Free weights, cache and threads, once a call that runs has ended; may be called again."""
+        with self._turn:
+            self.engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +118,7 @@ class LLM:
     def _paired(
         self, prompts: Prompt | Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None
     ) -> list[tuple[Prompt, SamplingParams]]:
-        several: Any = [prompts] if isinstance(prompts, str) or (prompts and isinstance(prompts[0], int)) else prompts
+        several = _several(prompts)
         sets = [params or SamplingParams()] * len(several) if params is None or isinstance(params, SamplingParams) else params
         if len(sets) != len(several):
             raise InvalidRequest(f"{len(several)} prompts came with {len(sets)} parameter sets", param="params")
@@ -118,13 +126,13 @@ class LLM:
 
     def _adds(self, prompt: Prompt, params: SamplingParams, cache_salt: str) -> list[tuple[Add, int, int]]:
         """The requests of one prompt, each with the number of its choice and the seed of the whole."""
-        ids = self.model.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+        ids = self.model.tokenizer.encode(prompt) if isinstance(prompt, str) else _ids(prompt)
         check_prompt(ids, self.model.tokenizer.vocab_size)
         resolve_max_tokens(len(ids), params.max_tokens, self.engine.max_model_len)
         adds = children(Add(f"llm-{next(self._names)}", tuple(ids), params, 0, cache_salt))
         return [(add, index, adds[0].seed) for index, add in enumerate(adds)]
 
-    def _run(self, choices: Mapping[str, _Choice]) -> None:
+    def _run(self, choices: Mapping[str, _Choice], between_steps: Callable[[], None]) -> None:
         left = len(choices)
         while left:
             for output in self.engine.step():
@@ -138,7 +146,27 @@ class LLM:
             if not self.engine.healthy:
                 errors = (choice.chunks[-1].error for choice in choices.values() if choice.chunks)
                 raise EngineFailed(next(filter(None, errors), "the engine failed"))
+            between_steps()
         self.engine.check_idle()
+
+
+def _several(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
+    """One prompt, or a list of them, as a list; any iterable will do, arrays too."""
+    if isinstance(prompts, str):
+        return [prompts]
+    if isinstance(prompts, bytes | Mapping) or not isinstance(prompts, Iterable):
+        raise InvalidRequest(f"prompts are texts or lists of token ids, found {type(prompts).__name__}", param="prompt")
+    listed: Any = list(prompts)
+    return [listed] if listed and isinstance(listed[0], Integral) else listed
+
+
+def _ids(prompt: object) -> list[int]:
+    """Token ids as plain integers."""
+    if not isinstance(prompt, bytes | Mapping) and isinstance(prompt, Iterable):
+        listed = list(prompt)
+        if all(isinstance(item, Integral) for item in listed):
+            return [int(item) for item in listed]
+    raise InvalidRequest("a prompt is a text or a list of token ids", param="prompt")
 
 
 def _generation(choice: _Choice) -> Generation:

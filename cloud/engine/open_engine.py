@@ -18,6 +18,7 @@ KV_TYPE = "f16"
 KV_BYTES = 512 << 20
 CONTEXTS = 4
 BLOCK_SIZE = 16  # tokens
+MOST = 2**31 - 2  # of anything that is counted: kernels have 32 bits for it
 
 
 class EngineOptions(TypedDict, total=False):
@@ -43,10 +44,10 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     context, block_size = arch.context_length, options.get("block_size", BLOCK_SIZE)
     limit, blocks = options.get("max_model_len"), options.get("kv_blocks")
     limit = context if limit is None else limit
-    if not 1 <= limit <= context:
+    if not isinstance(limit, int) or not 1 <= limit <= context:
         raise ConfigError(f"max_model_len must be from 1 to the model's {context}, found {limit}", param="max_model_len")
-    if block_size < 1:
-        raise ConfigError(f"block_size must be at least 1, found {block_size}", param="block_size")
+    if not isinstance(block_size, int) or not 1 <= block_size <= MOST:
+        raise ConfigError(f"block_size must be from 1 to {MOST}, found {block_size}", param="block_size")
     blocks = default_blocks(arch, limit, block_size) if blocks is None else blocks
     limits = {
         "max_num_batched_tokens": options.get("max_num_batched_tokens", 512),
@@ -54,8 +55,8 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
         "long_prefill_token_threshold": options.get("long_prefill_token_threshold", 128),
     }
     for name, number in {"kv_blocks": blocks, **limits}.items():
-        if number < 1:
-            raise ConfigError(f"{name} must be at least 1, found {number}", param=name)
+        if not isinstance(number, int) or not 1 <= number <= MOST:
+            raise ConfigError(f"{name} must be from 1 to {MOST}, found {number}", param=name)
     model = quantised(model, options.get("quantise")).for_context(limit)
     executor = open_executor(
         model, num_blocks=blocks + 1, block_size=block_size, threads=options.get("threads"), backend=options.get("backend", "auto")

@@ -33,7 +33,7 @@ def open_executor(
 
     HYBRID_BACKEND decides for "auto" when it is set. Raises what the chosen executor raises; too little memory is no reason to fall back.
     """
-    if threads is not None and not 1 <= threads <= MAX_THREADS:
+    if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MAX_THREADS):
         raise ConfigError(f"threads must be from 1 to {MAX_THREADS}, found {threads}", param="threads")
     chosen = chosen_backend(backend, environment)
     if chosen != "reference":

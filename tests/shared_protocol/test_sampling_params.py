@@ -18,9 +18,13 @@ from hybrid.shared_protocol.sampling import SamplingParams
         ("seed", 2**63),
         ("max_tokens", 0),
         ("n", 0),
+        ("stop", "END"),  # it would be three strings
+        ("stop", None),
+        ("stop_token_ids", 7),
+        ("ignore_eos", "no"),
     ],
 )
-def test_a_parameter_out_of_range_is_named(field: str, value: float) -> None:
+def test_a_parameter_out_of_range_is_named(field: str, value: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
         SamplingParams(**{field: value})
     assert caught.value.param == field

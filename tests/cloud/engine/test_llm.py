@@ -1,5 +1,7 @@
 import asyncio
 import math
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 
 import numpy as np
@@ -202,6 +204,42 @@ def test_an_interrupted_call_leaves_an_idle_engine(tiny, monkeypatch) -> None:
     assert not tiny.engine.has_work
 
 
+def test_an_interrupt_in_the_middle_of_a_step_waits_for_its_end_and_the_next_call_finds_everything_in_order(tiny, monkeypatch) -> None:
+    truth = tiny.generate(TEXTS, GREEDY)
+    through, whole = tiny.engine.executor.step, []
+
+    def step(batch: StepBatch) -> np.ndarray:
+        signal.raise_signal(signal.SIGINT)
+        logits = through(batch)
+        whole.append(len(batch.token_ids))
+        return logits
+
+    monkeypatch.setattr(tiny.engine.executor, "step", step)
+    for calls in range(1, 4):
+        with pytest.raises(KeyboardInterrupt):
+            tiny.generate(TEXTS, GREEDY)
+        assert len(whole) == calls
+        tiny.engine.check_idle()
+    monkeypatch.undo()
+    assert ids_of(tiny.generate(TEXTS, GREEDY)) == ids_of(truth)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_threads_take_turns(tiny) -> None:
+    truth = ids_of(tiny.generate(TEXTS, DRAWN))
+    with ThreadPoolExecutor(4) as pool:
+        assert [ids_of(answers) for answers in pool.map(lambda _: tiny.generate(TEXTS, DRAWN), range(8))] == [truth] * 8
+
+
+def test_ids_may_be_any_integers_and_nothing_else(tiny) -> None:
+    truth = ids_of(tiny.generate([[5, 6, 7]], GREEDY))
+    for prompts in ((5, 6, 7), np.array([5, 6, 7]), [np.array([5, 6, 7], np.int32)], np.array([[5, 6, 7]]), (ids for ids in [(5, 6, 7)])):
+        assert ids_of(tiny.generate(prompts, GREEDY)) == truth
+    for wrong in (None, 5, b"abc", {"a": 1}, [None], [[1.5]], [["a"]], [{"a": 1}], np.array([0.5])):
+        with pytest.raises(InvalidRequest, match="token ids"):
+            tiny.generate(wrong, GREEDY)
+
+
 def test_a_closed_model_says_so(tiny_llama) -> None:
     llm = LLM(tiny_llama, kv_blocks=4)
     llm.close()
@@ -211,7 +249,8 @@ def test_a_closed_model_says_so(tiny_llama) -> None:
 
 def test_options_that_cannot_work_are_refused(tiny_llama) -> None:
     zero = ("max_num_seqs", "max_num_batched_tokens", "long_prefill_token_threshold", "kv_blocks", "block_size", "max_model_len")
-    for wrong in ({"max_model_len": 513}, *({name: 0} for name in zero)):
+    large = ({name: 2**62} for name in zero)
+    for wrong in ({"max_model_len": 513}, {"max_model_len": 1.5}, {"threads": 2.0}, *({name: 0} for name in zero), *large):
         with pytest.raises(ConfigError):
             open_engine(tiny_llama, **wrong)
     with pytest.raises(TypeError, match="kv_block"):
