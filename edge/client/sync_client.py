@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import CancelledError
@@ -10,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, TypeVar, Unpack, overload
 
-from ...shared_protocol.errors import ClientClosed
+from ...shared_protocol.errors import ClientClosed, Unavailable
 from ...shared_protocol.openai import ChatCompletion, ChatCompletionChunk
 from .answer_stream import AnswerStream
 from .async_client import AsyncHybridClient
@@ -26,11 +27,15 @@ class _Loop:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="hybrid-client", daemon=True)
         self._thread.start()
+        self._process = os.getpid()
         self._starting = threading.Lock()  # nothing is begun after `close`: nobody would wait for it to end
         self.closed = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for `work`; an interrupt from the keyboard cancels it first. Raises ClientClosed."""
+        """Wait for `work`; an interrupt from the keyboard cancels it first. Raises ClientClosed, and Unavailable after a fork."""
+        if self._forked:
+            work.close()
+            raise Unavailable("this client was made before a fork: its threads are not in this process", hint="make another one")
         with self._starting:
             if self.closed:
                 work.close()
@@ -44,8 +49,14 @@ class _Loop:
             future.cancel()
             raise
 
+    @property
+    def _forked(self) -> bool:
+        return os.getpid() != self._process
+
     def close(self) -> None:
         """End what other threads still wait for, and the loop. May be called again."""
+        if self._forked:
+            return
         with self._starting:
             if self.closed:
                 return
@@ -145,7 +156,7 @@ class HybridClient:
 
     def close(self) -> None:
         """Stop what runs, which ends in ClientClosed, close connections, free the model; may be called again."""
-        with suppress(ClientClosed):
+        with suppress(Unavailable):
             self._loop.run(self._client.close())
         self._loop.close()
 

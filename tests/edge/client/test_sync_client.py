@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from pathlib import Path
 
@@ -77,6 +79,24 @@ def test_closing_twice_is_closing_once_and_a_closed_client_says_so(smollm2: Mode
     stream.close()
     with pytest.raises(Unavailable, match="closed"):
         client.chat.completions.create(messages=ASK)
+
+
+def test_after_a_fork_the_child_is_told_and_does_not_wait_for_ever(smollm2: Model) -> None:
+    with client_of(smollm2) as client:
+        client.chat.completions.create(messages=ASK, max_tokens=1)
+        child = os.fork()
+        if not child:
+            signal.alarm(30)
+            code = 1
+            try:
+                client.chat.completions.create(messages=ASK, max_tokens=1)
+            except Unavailable:
+                client.close()
+                code = 7
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert client.chat.completions.create(messages=ASK, max_tokens=1).choices
 
 
 @pytest.mark.parametrize("stream", [False, True])
