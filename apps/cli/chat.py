@@ -144,18 +144,18 @@ class _Talk:
             self.client.forget(CONVERSATION)
             say("a new conversation")
         elif name == "/save" and rest.strip():
-            self._save(Path(rest.strip()).expanduser())
+            self._save(rest.strip())
         else:
             say("/save needs a file" if name == "/save" else f"{name} is no command; /help lists them")
         return False
 
-    def _save(self, path: Path) -> None:
+    def _save(self, path: str) -> None:
+        text = json.dumps({"messages": self.conversation.messages}, ensure_ascii=False, indent=2)
         try:
-            with path.open("x", encoding="utf-8") as file:
-                json.dump({"messages": self.conversation.messages}, file, ensure_ascii=False, indent=2)
-                file.write("\n")
-        except OSError as error:
-            say(f"{path} is not written: {error.strerror}")
+            with Path(path).expanduser().open("x", encoding="utf-8") as file:
+                file.write(f"{text}\n")
+        except (OSError, RuntimeError, ValueError) as error:  # no such user's home, or a name that none can have
+            say(f"{path} is not written: {error.strerror if isinstance(error, OSError) else error}")
         else:
             say(f"written to {path}")
 

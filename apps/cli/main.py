@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from importlib import import_module
@@ -59,6 +60,7 @@ cli.params.append(DEBUG)
 
 def main() -> None:
     """Entry point: errors are one line and a hint, with the exit code of their class."""
+    _open_closed_streams()
     try:
         sys.exit(cli.main(standalone_mode=False) or 0)
     except click.exceptions.Exit as stop:
@@ -74,6 +76,13 @@ def main() -> None:
         else:
             click.echo(f"hybrid: {_sentence(error)}", err=True)
         sys.exit(error.exit_code if isinstance(error, HybridError) else 1)
+
+
+def _open_closed_streams() -> None:
+    """Streams that the caller has closed are empty ones, and no file that is opened later gets their number."""
+    for name in ("stdin", "stdout", "stderr"):  # the lowest number that is free is taken
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
 def _sentence(error: Exception) -> str:

@@ -86,6 +86,8 @@ def test_a_person_has_prompts_a_history_and_an_interrupt_that_ends_the_answer_on
         terminal.type("\x03")
         terminal.read_until("[stopped]")
         terminal.read_until(">>> ")
+        terminal.type("never said")
+        terminal.read_until("never said")  # so it reads by now: an interrupt between its prompt and that waits for the next key
         terminal.type("\x03")
         terminal.read_until("/exit or Ctrl-D ends the conversation")
         terminal.read_until(">>> ")

@@ -109,6 +109,16 @@ def test_nobody_who_reads_on_is_no_fault_of_ours(tiny_llama_path: Path) -> None:
     assert "Traceback" not in told and "Errno" not in told and "Exception" not in told
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_empty_ones(tiny_llama_path: Path, closed: str) -> None:
+    command = " ".join([*HYBRID, "run", str(tiny_llama_path), "hello", *FIXED, closed])
+    asked = subprocess.run(["sh", "-c", command], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    assert asked.returncode == 0
+    assert bool(asked.stdout) == (">&-" not in closed.replace("2>&-", "")) and bool(asked.stderr) == ("2>&-" not in closed)
+    unasked = subprocess.run(["sh", "-c", f"{' '.join([*HYBRID, 'run', str(tiny_llama_path)])} <&-"], capture_output=True, check=False)
+    assert unasked.returncode == 2 and b"the prompt is empty" in unasked.stderr
+
+
 def test_an_interrupt_ends_it_with_130_and_what_was_written_stays(tiny_llama_path: Path) -> None:
     told = {**os.environ, "HYBRID_BACKEND": "reference"}  # slow enough to be interrupted
     asked = subprocess.Popen(
