@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from functools import cache
@@ -12,7 +13,9 @@ from pathlib import Path
 def scratch() -> Path:
     """A folder of this process."""
     memory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="hybrid-fuzz-", dir=memory if memory.is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix="hybrid-fuzz-", dir=memory if memory.is_dir() else None))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def write(name: str, data: bytes) -> Path:
