@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -15,6 +16,9 @@ from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.gguf_writer import write_tiny_llama
 
 SMOLLM2 = "smollm2-135m"
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so started in the background; commands under test would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("hybrid", deadline=None)  # tests count steps, never seconds: the machine may be busy
 hypothesis.settings.load_profile("hybrid")

@@ -72,7 +72,7 @@ def test_a_model_that_is_not_there_is_not_found() -> None:
 def test_doctor_finds_a_changed_file_and_says_what_to_do(tiny_llama: Model) -> None:
     hybrid("pull", f"file:{tiny_llama.path}")
     report = as_json("doctor")
-    assert {finding["check"] for finding in report["findings"]} == {"python", "kernels", "pip", "store", "model tiny"}
+    assert {finding["check"] for finding in report["findings"]} == {"python", "kernels", "llama.cpp", "pip", "store", "model tiny"}
     assert report["ok"]
     path = Store().path("tiny")
     before = path.stat()
