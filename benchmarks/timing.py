@@ -13,7 +13,7 @@ from typing import Protocol
 
 from hybrid.shared_protocol.errors import ModelNotFound
 from hybrid.shared_protocol.model import Model, load_model
-from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.sources.pull import pull
 from hybrid.shared_protocol.store import Store
 
 QUIET = 0.3  # load average under which wall time means something

@@ -21,11 +21,11 @@ from pathlib import Path
 
 import msgspec
 
-from .catalogue import load_catalogue
 from .errors import ChecksumMismatch, ConfigError, Conflict, InvalidRequest, ModelFileError, ModelNotFound
 from .model_card import ModelCard
 from .model_files import FileState, model_files, sha256_of, state_of
-from .partial import remove_unfinished
+from .sources.catalogue import load_catalogue
+from .sources.partial import remove_unfinished
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 _CACHE_FROM_BYTES = 16 << 20  # smaller files are hashed as fast as a cache is read

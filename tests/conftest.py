@@ -9,9 +9,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 from hybrid.edge import cost_curve
-from hybrid.shared_protocol.catalogue import load_catalogue
 from hybrid.shared_protocol.model import Model, load_model
-from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.sources.catalogue import load_catalogue
+from hybrid.shared_protocol.sources.pull import pull
 from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.gguf_writer import write_tiny_llama
 

@@ -12,7 +12,7 @@ import pytest
 from hybrid.apps.cli.main import cli
 from hybrid.router.policy import Policy
 from hybrid.shared_protocol import errors
-from hybrid.shared_protocol.catalogue import load_catalogue
+from hybrid.shared_protocol.sources.catalogue import load_catalogue
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -13,7 +13,7 @@ import click
 
 from ... import __version__
 from ...shared_protocol.errors import HybridError
-from ...shared_protocol.pip_settings import names_of, pip_settings
+from ...shared_protocol.sources.pip_settings import names_of, pip_settings
 from ...shared_protocol.store import Store
 from .output import json_option, megabytes, print_json
 

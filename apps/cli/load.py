@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...shared_protocol.catalogue import load_catalogue
 from ...shared_protocol.model import Model, load_model
-from ...shared_protocol.pull import pull
+from ...shared_protocol.sources.catalogue import load_catalogue
+from ...shared_protocol.sources.pull import pull
 from ...shared_protocol.store import Store
 from .output import Progress
 

@@ -33,8 +33,8 @@ def pull(source: str, catalogue: Path | None, name: str | None, as_json: bool) -
 
     A pull that was interrupted goes on where it stopped when it is called again; hybrid rm NAME gives the space back.
     """
-    from ...shared_protocol.catalogue import load_catalogue
-    from ...shared_protocol.pull import pull as pull_model
+    from ...shared_protocol.sources.catalogue import load_catalogue
+    from ...shared_protocol.sources.pull import pull as pull_model
 
     progress = Progress()
     try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from hybrid.shared_protocol.errors import HybridError
-from hybrid.shared_protocol.hf_source import HubName, read_listing
 from hybrid.shared_protocol.model_files import is_model_file
-from hybrid.shared_protocol.package_index import choose, read_page, wheels_of
-from hybrid.shared_protocol.web import Access, check_url
+from hybrid.shared_protocol.sources.hf_source import HubName, read_listing
+from hybrid.shared_protocol.sources.package_index import choose, read_page, wheels_of
+from hybrid.shared_protocol.sources.web import Access, check_url
 
 HUB, ENDPOINT, INDEX = HubName("me/tiny", "main", None), "https://hub.example", "https://index.example/simple/a/"
 

@@ -17,8 +17,8 @@ from hybrid.quant.at_load import quantised
 from hybrid.shared_protocol import store as store_module
 from hybrid.shared_protocol.errors import ModelFileError, ModelNotFound
 from hybrid.shared_protocol.model import load_model
-from hybrid.shared_protocol.pull import pull
 from hybrid.shared_protocol.sampling import SamplingParams
+from hybrid.shared_protocol.sources.pull import pull
 from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.executors import native, needs_native
 from hybrid.tests.support.hf_writer import write_tiny_folder, write_tokenizer

@@ -13,7 +13,7 @@ import pytest
 from hybrid.shared_protocol.errors import ChecksumMismatch, ConfigError, InvalidRequest, ModelFileError, ModelNotFound
 from hybrid.shared_protocol.model import load_model
 from hybrid.shared_protocol.model_files import sha256_of, state_of
-from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.sources.pull import pull
 from hybrid.shared_protocol.store import Store
 
 

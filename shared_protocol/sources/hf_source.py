@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from ..errors import CloudUnreachable, InvalidRequest, ModelNotFound
+from ..model_files import is_model_file
 from .download import Patience, Remote
-from .errors import CloudUnreachable, InvalidRequest, ModelNotFound
-from .model_files import is_model_file
 from .web import Access, get_document, shown
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?")

@@ -16,10 +16,10 @@ from typing import IO
 
 import msgspec
 
+from ..errors import ChecksumMismatch
 from .catalogue import Part
 from .disk import full_disk, need_space
 from .download import BLOCK, Patience, Progress, download
-from .errors import ChecksumMismatch
 from .package_index import find_wheel
 from .partial import note_of
 from .pip_settings import PipSettings

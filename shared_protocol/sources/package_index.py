@@ -16,9 +16,9 @@ from urllib.request import url2pathname
 
 import msgspec
 
+from ..errors import CloudUnreachable, HybridError, ModelNotFound
 from .catalogue import Part
 from .download import Patience, Remote
-from .errors import CloudUnreachable, HybridError, ModelNotFound
 from .pip_settings import PipSettings, names_of
 from .web import get_document
 

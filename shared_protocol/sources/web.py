@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from .errors import AuthenticationError, CloudUnreachable, HybridError, InvalidRequest, ModelNotFound, PermissionDenied, StreamInterrupted
+from ..errors import AuthenticationError, CloudUnreachable, HybridError, InvalidRequest, ModelNotFound, PermissionDenied, StreamInterrupted
 
 MAX_REDIRECTS = 8
 _MAX_DOCUMENT = 32 << 20  # bytes of a listing

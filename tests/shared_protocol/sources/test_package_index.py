@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hybrid.shared_protocol.catalogue import Catalogue, Entry, Part
-from hybrid.shared_protocol.download import Patience, Remote
 from hybrid.shared_protocol.errors import ChecksumMismatch, CloudUnreachable, ConfigError, InvalidRequest, ModelNotFound
-from hybrid.shared_protocol.package_index import WheelFile, choose, find_wheel, read_page
-from hybrid.shared_protocol.pip_settings import PipSettings, pip_settings
-from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.sources.catalogue import Catalogue, Entry, Part
+from hybrid.shared_protocol.sources.download import Patience, Remote
+from hybrid.shared_protocol.sources.package_index import WheelFile, choose, find_wheel, read_page
+from hybrid.shared_protocol.sources.pip_settings import PipSettings, pip_settings
+from hybrid.shared_protocol.sources.pull import pull
 from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.file_server import Fault, FileServer, serving
 from hybrid.tests.support.wheels import write_wheel

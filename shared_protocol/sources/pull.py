@@ -22,20 +22,20 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from .architecture.hf_folder import read_folder
+from ..architecture.hf_folder import read_folder
+from ..errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound
+from ..gguf import read_gguf
+from ..model import folder_model_of, model_of
+from ..model_card import ModelCard
+from ..model_files import model_files, sha256_of
+from ..store import Store, check_name
 from .catalogue import Catalogue, Part, load_catalogue
 from .disk import full_disk, need_space
 from .download import BLOCK, Patience, Progress, Remote, download
-from .errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound
-from .gguf import read_gguf
 from .hf_source import HubName, find_on_hub, parse_hub_name
 from .joined import fetch_joined, forget_joined
-from .model import folder_model_of, model_of
-from .model_card import ModelCard
-from .model_files import model_files, sha256_of
 from .partial import remove_stale, unfinished
 from .pip_settings import pip_settings
-from .store import Store, check_name
 from .web import Access, basic_auth, check_url, shown
 
 FOLDER = "files"  # of a model that is one

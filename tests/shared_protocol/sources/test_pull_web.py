@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hybrid.shared_protocol.download import Patience
 from hybrid.shared_protocol.errors import (
     AuthenticationError,
     ChecksumMismatch,
@@ -24,10 +23,11 @@ from hybrid.shared_protocol.errors import (
     ModelFileError,
     ModelNotFound,
 )
-from hybrid.shared_protocol.hf_source import HubName, parse_hub_name
 from hybrid.shared_protocol.model import load_model
-from hybrid.shared_protocol.partial import STALE_AFTER_S, remove_stale
-from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.sources.download import Patience
+from hybrid.shared_protocol.sources.hf_source import HubName, parse_hub_name
+from hybrid.shared_protocol.sources.partial import STALE_AFTER_S, remove_stale
+from hybrid.shared_protocol.sources.pull import pull
 from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.file_server import Fault, FileServer, serving
 from hybrid.tests.support.hf_writer import write_tiny_folder, write_tokenizer

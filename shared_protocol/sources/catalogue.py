@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from .errors import ConfigError
+from ..errors import ConfigError
 
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,63}")

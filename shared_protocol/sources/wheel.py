@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from .errors import ModelFileError, ModelNotFound
+from ..errors import ModelFileError, ModelNotFound
 
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)  # the last two: methods, encryption
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from .errors import AuthenticationError, ChecksumMismatch, CloudUnreachable, NotEnoughSpace
+from ..errors import AuthenticationError, ChecksumMismatch, CloudUnreachable, NotEnoughSpace
 
 STALE_AFTER_S = 14 * 24 * 3600
 # A later pull may go on with what is left: of wrong bytes nothing is, but of the parts before them.

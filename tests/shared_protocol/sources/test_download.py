@@ -10,8 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hybrid.shared_protocol import disk
-from hybrid.shared_protocol.download import Patience, Remote, download
 from hybrid.shared_protocol.errors import (
     AuthenticationError,
     ChecksumMismatch,
@@ -21,7 +19,9 @@ from hybrid.shared_protocol.errors import (
     PermissionDenied,
     StreamInterrupted,
 )
-from hybrid.shared_protocol.web import Access
+from hybrid.shared_protocol.sources import disk
+from hybrid.shared_protocol.sources.download import Patience, Remote, download
+from hybrid.shared_protocol.sources.web import Access
 from hybrid.tests.support.file_server import Fault, FileServer, serving
 
 WHOLE = bytes(range(256)) * 4096  # 1 MB

@@ -22,9 +22,9 @@ from typing import TypeVar
 
 import msgspec
 
+from ..errors import ChecksumMismatch, CloudUnreachable, StreamInterrupted
+from ..model_files import sha256_of
 from .disk import GOES_ON, full_disk, need_space, write_all
-from .errors import ChecksumMismatch, CloudUnreachable, StreamInterrupted
-from .model_files import sha256_of
 from .partial import note_of
 from .web import Access, RangeRefused, length_of, open_url, shown, unreachable
 

@@ -10,11 +10,11 @@ from urllib.request import Request
 
 import pytest
 from hybrid.shared_protocol.errors import CloudUnreachable, InvalidRequest
-from hybrid.shared_protocol.pip_settings import PipSettings
-from hybrid.shared_protocol.web import Access, _Redirects, basic_auth, check_url, get_document, shown
+from hybrid.shared_protocol.sources.pip_settings import PipSettings
+from hybrid.shared_protocol.sources.web import Access, _Redirects, basic_auth, check_url, get_document, shown
 from hybrid.tests.support.file_server import Fault, FileServer, serving
 
-CERTIFICATE = Path(__file__).parents[1] / "data" / "loopback.pem"  # for 127.0.0.1, signed by nobody, with its key
+CERTIFICATE = Path(__file__).parents[2] / "data" / "loopback.pem"  # for 127.0.0.1, signed by nobody, with its key
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from .errors import NotEnoughSpace
+from ..errors import NotEnoughSpace
 
 GOES_ON = "pull it again: it goes on where it stopped"
 _SPARE = 64 << 20  # bytes to leave free

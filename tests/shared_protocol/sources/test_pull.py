@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from hybrid.shared_protocol.catalogue import Catalogue, Entry, Part, load_catalogue
-from hybrid.shared_protocol.download import Patience
 from hybrid.shared_protocol.errors import (
     ChecksumMismatch,
     CloudUnreachable,
@@ -24,9 +22,11 @@ from hybrid.shared_protocol.errors import (
     ModelNotFound,
     NotEnoughSpace,
 )
-from hybrid.shared_protocol.pull import pull
+from hybrid.shared_protocol.sources.catalogue import Catalogue, Entry, Part, load_catalogue
+from hybrid.shared_protocol.sources.download import Patience
+from hybrid.shared_protocol.sources.pull import pull
+from hybrid.shared_protocol.sources.wheel import Wheel
 from hybrid.shared_protocol.store import Store
-from hybrid.shared_protocol.wheel import Wheel
 from hybrid.tests.support.gguf_writer import write_tiny_llama
 from hybrid.tests.support.wheels import write_wheel
 

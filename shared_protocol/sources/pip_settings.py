@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .errors import ConfigError
+from ..errors import ConfigError
 from .web import Access, authorization, basic_auth, shown
 
 _DEFAULT_INDEX = "https://pypi.org/simple"
