@@ -14,6 +14,7 @@ import mmap
 import os
 import shutil
 import struct
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -32,6 +33,7 @@ MAGIC = b"HYBRIDPANELS"
 ALIGNMENT = 64  # bytes, of every matrix
 SMALLEST = 16 << 20  # bytes of panels; fewer are made faster than a file is kept
 KEPT = 4  # files outside the store
+ABANDONED_S = 3600  # without an end, a file that is being made will not get one
 SPARE = 1 << 30  # bytes that a disk must have left after the file
 
 log = logging.getLogger(__name__)
@@ -95,6 +97,8 @@ def _head(file_hash: str, offsets: dict[str, int], end: int) -> tuple[bytes, int
 
 def _mapped(path: Path, head: bytes, size: int) -> mmap.mmap | None:
     """The file mapped for reading, or None when it is not exactly the one that is wanted."""
+    if not path.is_file():  # a pipe would be waited for
+        return None
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size != size or file.read(len(head)) != head:
             return None
@@ -119,9 +123,10 @@ def _written(
     path.parent.mkdir(parents=True, exist_ok=True)
     if (free := shutil.disk_usage(path.parent).free) < start + end + SPARE:
         raise OSError(f"{start + end:,} bytes and a spare of {SPARE:,} are needed in {path.parent}, {free:,} are free")
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    _sweep(path)
+    temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}")  # of this call alone: threads make the same panels at once, too
     try:
-        with temporary.open("w+b") as file:
+        with temporary.open("x+b") as file:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, start + end)  # a full disk shows here, not as a signal while writing
             else:
@@ -170,6 +175,14 @@ def _anonymous(size: int) -> tuple[NDArray[np.uint8], int]:
 
 def _views(memory: NDArray[np.uint8], start: int, sizes: Mapping[str, int], offsets: Mapping[str, int]) -> dict[str, NDArray[np.uint8]]:
     return {name: memory[start + offsets[name] : start + offsets[name] + size] for name, size in sizes.items()}
+
+
+def _sweep(path: Path) -> None:
+    """Remove what processes that were killed have left of this file."""
+    with suppress(OSError):
+        for left in path.parent.iterdir():
+            if left.name.startswith(f"{path.name}.") and left.stat().st_mtime < time.time() - ABANDONED_S:
+                left.unlink()
 
 
 def _prune(path: Path) -> None:

@@ -224,6 +224,6 @@ def check_name(name: str) -> str:
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
     temporary.write_bytes(content)
     temporary.replace(path)

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.executors import native, needs_native
 from hybrid.tests.support.steps import run
+from numpy.typing import NDArray
 
 HASH = "ab" * 32
 
@@ -108,6 +111,38 @@ def test_a_failure_while_packing_leaves_no_file(tmp_path: Path, matrices: Mappin
     with pytest.raises(RuntimeError, match="power"):
         panels_of(matrices, HASH, tmp_path / "model.panels")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_several_threads_may_make_the_same_file_at_once(tmp_path: Path, matrices: Mapping[str, Tensor]) -> None:
+    path, together = tmp_path / "model.panels", threading.Barrier(4)
+
+    def slow(tensor: Tensor, out: NDArray[np.uint8]) -> None:
+        if tensor.name == "token_embd.weight":
+            together.wait(60)  # all have begun their file before one of them ends it
+        repack(tensor, out)
+
+    with ThreadPoolExecutor(4) as pool:
+        for panels in pool.map(lambda _: panels_of(matrices, HASH, path, 1, slow), range(4)):
+            assert_right(panels, matrices)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_process_has_left_goes_and_what_is_being_made_stays(tmp_path: Path, matrices: Mapping[str, Tensor]) -> None:
+    path = tmp_path / "model.panels"
+    left, begun, other = (tmp_path / name for name in ("model.panels.dead", "model.panels.new", "model.gguf"))
+    for file in (left, begun, other):
+        file.write_bytes(b"half")
+        os.utime(file, (1, 1))
+    os.utime(begun)
+    panels_of(matrices, HASH, path)
+    assert set(tmp_path.iterdir()) == {path, begun, other}
+
+
+def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(tmp_path: Path, matrices: Mapping[str, Tensor]) -> None:
+    path = tmp_path / "model.panels"
+    os.mkfifo(path)
+    assert panels_of(matrices, HASH, path).path == path
+    assert path.is_file()
 
 
 def test_outside_the_store_the_four_used_last_are_kept(tmp_path: Path, matrices: Mapping[str, Tensor]) -> None:

@@ -57,7 +57,7 @@ def test_removing_leaves_nothing_but_the_other_models(store: Store, tiny_llama_p
         store.remove("tiny")
 
 
-def test_a_store_that_cannot_be_written_serves_what_it_has(store: Store, tiny_llama_path: Path) -> None:
+def test_a_store_that_cannot_be_written_serves_what_it_has(store: Store, tiny_llama_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = (store.root / "models/tiny/record.json").read_bytes()
     (store.root / f"models/tiny/record.json.{os.getpid()}").mkdir()  # in the way of a new record
     shutil.rmtree(store.root / "locks")
