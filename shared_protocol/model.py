@@ -15,9 +15,10 @@ from .architecture.gguf_architecture import architecture_of
 from .architecture.gguf_rotary import FACTOR_TENSORS
 from .architecture.hf_folder import ModelFolder, read_folder
 from .architecture.tensor_shapes import network_tensors
-from .errors import ModelFileError, ModelNotFound, TemplateError
+from .errors import ModelFileError, TemplateError
 from .gguf import GgufFile, Tensor, read_gguf
 from .model_card import ModelCard, card_of
+from .model_files import path_of
 from .store import Store
 from .template.render import Rendered, render
 from .tokenizer import Tokenizer, template_of_folder, tokenizer_of, tokenizer_of_folder
@@ -92,10 +93,7 @@ def load_model(name_or_path: str | Path, store: Store | None = None) -> Model:
         stored = store.checked(name_or_path)
         known: _Known = {"name": name_or_path, "file_hash": stored.card.file_hash, "licence": stored.card.licence}
         return folder_model_of(read_folder(stored.path), **known) if stored.path.is_dir() else model_of(read_gguf(stored.path), **known)
-    try:
-        path = Path(name_or_path).expanduser()
-    except RuntimeError:
-        raise ModelNotFound(f"no file {str(name_or_path)!r}: there is no such user, or no home") from None
+    path = path_of(name_or_path)
     if os.path.isdir(path):
         folder = read_folder(path)
         return folder_model_of(folder, name=path.resolve().name, file_hash=store.hash_of(path))

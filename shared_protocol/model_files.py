@@ -9,9 +9,19 @@ from pathlib import Path
 
 import msgspec
 
+from .errors import ModelNotFound
+
 _NAMES = re.compile(
     r"(?:config|generation_config|tokenizer|tokenizer_config)\.json|chat_template\.jinja|[A-Za-z0-9._-]+\.safetensors(?:\.index\.json)?"
 )
+
+
+def path_of(text: str | Path) -> Path:
+    """The path that a user has written, which may begin with ~. Raises ModelNotFound for a user who is not there."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ModelNotFound(f"no file {str(text)!r}: there is no such user, or no home") from None
 
 
 def is_model_file(name: str) -> bool:

@@ -12,6 +12,7 @@ when it is whole, has the SHA-256 that is known of it, and can be loaded.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -23,11 +24,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..architecture.hf_folder import read_folder
-from ..errors import ChecksumMismatch, Conflict, InvalidRequest, ModelNotFound
+from ..errors import ChecksumMismatch, Conflict, InvalidRequest, ModelFileError, ModelNotFound
 from ..gguf import read_gguf
 from ..model import folder_model_of, model_of
 from ..model_card import ModelCard
-from ..model_files import model_files, sha256_of
+from ..model_files import model_files, path_of, sha256_of
 from ..store import Store, check_name
 from .catalogue import Catalogue, Part, load_catalogue
 from .disk import full_disk, need_space
@@ -117,8 +118,8 @@ def _plan(source: str, catalogue: Catalogue) -> _Plan:
     if not separator:
         return _plan_entry(source, catalogue)
     if scheme == "file":
-        path = Path(rest).expanduser()
-        return _Plan(_name_of(path.name), source, partial(_copy, path), path=path)
+        path, told = path_of(rest), source.encode(errors="backslashreplace").decode()
+        return _Plan(_name_of(path.name), told, partial(_copy, path), path=path)
     if scheme in ("http", "https"):
         return _plan_address(source)
     if scheme == "hf":
@@ -169,7 +170,7 @@ def _parse_pypi(rest: str) -> Part:
 
 def _there_already(store: Store, name: str, plan: _Plan) -> ModelCard:
     model = store.checked(name)
-    expected = plan.sha256 or (store.hash_of(plan.path) if plan.path and plan.path.exists() else None)
+    expected = plan.sha256 or (store.hash_of(plan.path) if plan.path and _holds_data(plan.path) else None)
     if expected != model.card.file_hash if expected else plan.source != model.source:
         raise Conflict(
             f"the store has another model under the name {name!r}, from {model.source}", hint=f"hybrid rm {name}, or pull --name OTHER"
@@ -177,11 +178,19 @@ def _there_already(store: Store, name: str, plan: _Plan) -> ModelCard:
     return model.card
 
 
+def _holds_data(path: Path) -> bool:
+    """A file or a folder: a pipe would be waited for, and a device has no end."""
+    return os.path.isfile(path) or os.path.isdir(path)
+
+
 def _copy(path: Path, folder: Path, report: Progress, patience: Patience) -> _Fetched:
-    files = model_files(path) if path.exists() else []
+    if os.path.exists(path) and not _holds_data(path):
+        raise ModelFileError(f"{path} is no regular file and no folder")
+    files = model_files(path) if _holds_data(path) else []
     if not files:
         raise ModelNotFound(f"no model's file, and no folder with such files, at {path}")
-    target, size, done = folder / "new" / path.name, sum(file.stat().st_size for file in files), 0
+    name = path.name if path.name.endswith(".gguf") and path.name.isprintable() else "model.gguf"  # not that of the store's own record
+    target, size, done = folder / "new" / name, sum(file.stat().st_size for file in files), 0
     if path.is_dir():
         target = folder / "new" / FOLDER
         target.mkdir()

@@ -95,6 +95,8 @@ def open_url(url: str, access: Access, headers: Mapping[str, str], timeout_s: fl
             raise _refusal(error, url) from None
     except (OSError, http.client.HTTPException) as error:
         raise unreachable(error, url) from None
+    except ValueError:  # a host that no name system can be asked for, or a redirect to what is no address
+        raise CloudUnreachable(f"{shown(url)} has a host, or leads to an address, that cannot be read", hint="is it right?") from None
     if answer.headers.get("Content-Encoding", "identity") != "identity":
         answer.close()
         raise CloudUnreachable(f"{shown(url)} was sent in an encoding that nobody asked for", hint="is there a proxy that changes answers?")

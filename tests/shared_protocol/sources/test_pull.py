@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from hashlib import sha256
@@ -22,6 +23,7 @@ from hybrid.shared_protocol.errors import (
     ModelNotFound,
     NotEnoughSpace,
 )
+from hybrid.shared_protocol.model import load_model
 from hybrid.shared_protocol.sources.catalogue import Catalogue, Entry, Part, load_catalogue
 from hybrid.shared_protocol.sources.download import Patience
 from hybrid.shared_protocol.sources.pull import pull
@@ -64,7 +66,7 @@ def test_pulling_again_reads_nothing_and_another_file_of_that_name_is_a_conflict
         pull(f"file:{write_tiny_llama(tmp_path / 'b' / 'tiny.gguf', seed=9)}", store)
 
 
-@pytest.mark.parametrize("source", ["file:/nonexistent.gguf", "no-such-model"])
+@pytest.mark.parametrize("source", ["file:/nonexistent.gguf", "file:~no-such-user/x.gguf", "no-such-model"])
 def test_what_does_not_exist_is_not_found(store: Store, source: str) -> None:
     with pytest.raises(ModelNotFound):
         pull(source, store)
@@ -82,6 +84,24 @@ def test_a_file_that_is_no_model_leaves_nothing(store: Store, tmp_path: Path, co
     with pytest.raises(ModelFileError):
         pull(f"file:{tmp_path / 'bad.gguf'}", store)
     assert nothing_kept(store)
+
+
+def test_a_pipe_or_a_device_is_refused_and_not_read_to_an_end_that_it_does_not_have(store: Store, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gguf")
+    pull(f"file:{write_tiny_llama(tmp_path / 'a.gguf')}", store, name="there")
+    for path in (tmp_path / "pipe.gguf", Path("/dev/zero")):
+        with pytest.raises(ModelFileError, match="no regular file"):
+            pull(f"file:{path}", store, name="new")
+        with pytest.raises(Conflict):
+            pull(f"file:{path}", store, name="there")
+
+
+@pytest.mark.parametrize("file", ["record.json", "\udcff.gguf", "a\nb.gguf"])
+def test_a_file_may_be_called_what_the_store_cannot_call_it(store: Store, tmp_path: Path, file: str) -> None:
+    original = write_tiny_llama(tmp_path / "a.gguf").rename(tmp_path / file)
+    pull(f"file:{original}", store, name="mine")
+    assert store.verify("mine").path.read_bytes() == original.read_bytes()
+    assert load_model("mine", store).card.name == "mine"
 
 
 def test_what_a_dead_pull_left_behind_harms_no_other(store: Store, tiny_llama_path: Path) -> None:

@@ -71,12 +71,18 @@ def test_over_tls_a_certificate_must_be_trusted_and_a_redirect_stays_within(monk
         assert get_document(*settings.access(f"{server.url}/list"), {}, 30.0)[0] == b"{}"
 
 
-@pytest.mark.parametrize("there", ["http://203.0.113.1/x", "file:///etc/passwd", "ftp://127.0.0.1/x"])
+@pytest.mark.parametrize("there", ["http://203.0.113.1/x", "file:///etc/passwd", "ftp://127.0.0.1/x", "http://[::1"])
 def test_a_redirect_leads_only_where_one_may_ask(server: FileServer, there: str) -> None:
     server.faults = [Fault(302, {"Location": there})]
     with pytest.raises((InvalidRequest, CloudUnreachable)):
         get_document(f"{server.url}/list", Access(), {}, 30.0)
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("url", ["https://a..b/x", f"https://{'a' * 64}.org/x"])
+def test_a_host_that_nobody_can_look_up_is_a_typed_error(url: str) -> None:
+    with pytest.raises(CloudUnreachable, match="cannot be read"):
+        get_document(url, Access(), {}, 5.0)
 
 
 def test_redirects_in_a_circle_end(server: FileServer) -> None:
