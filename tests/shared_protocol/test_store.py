@@ -59,7 +59,8 @@ def test_removing_leaves_nothing_but_the_other_models(store: Store, tiny_llama_p
 
 def test_a_store_that_cannot_be_written_serves_what_it_has(store: Store, tiny_llama_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = (store.root / "models/tiny/record.json").read_bytes()
-    (store.root / f"models/tiny/record.json.{os.getpid()}").mkdir()  # in the way of a new record
+    monkeypatch.setattr(os, "urandom", bytes)
+    (store.root / f"models/tiny/record.json.{bytes(8).hex()}").mkdir()  # in the way of a new record
     shutil.rmtree(store.root / "locks")
     (store.root / "locks").touch()  # in the way of every lock
     os.utime(store.path("tiny"), ns=(1, 1))  # as in a copy of the store: another state, the same content
