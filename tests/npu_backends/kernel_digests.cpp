@@ -80,7 +80,7 @@ void multiply(const Kernels& kernels) {
         const std::vector<uint8_t> panel = panel_of(kind, kColumns);
         for (int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, kRows - 1}) {
             std::vector<float> out(static_cast<size_t>(rows) * kPanel);
-            kernels.gemm[kind](panel.data(), Activations{codes.data(), scales.data(), kColumns}, 1, rows, out.data(), kPanel);
+            kernels.gemm[kind](panel.data(), 1, Activations{codes.data(), scales.data(), kColumns}, 1, rows, out.data(), kPanel);
             print("gemm", kind, rows, out);
         }
     }

@@ -129,7 +129,7 @@ void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, 
 
 }  // namespace
 
-#define HYBRID_GEMM(K) gemm<K>,
+#define HYBRID_GEMM(K) one_by_one<K, gemm<K>>,
 const Kernels kAvx2Kernels = {
     "avx2",
     "avx2-3",

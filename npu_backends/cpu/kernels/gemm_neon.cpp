@@ -156,7 +156,7 @@ void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, 
 
 }  // namespace
 
-#define HYBRID_GEMM(K) gemm<K>,
+#define HYBRID_GEMM(K) one_by_one<K, gemm<K>>,
 const Kernels kNeonKernels = {
     "neon",
     "neon-3",

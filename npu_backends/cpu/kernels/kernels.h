@@ -56,8 +56,18 @@ struct RowKernels {
     void (*divide)(float* x, int n, float total);
 };
 
-// One panel against `rows` rows from `first` on: out[r * out_stride + 0..15]
-using Gemm = void (*)(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride);
+// `count` panels, which follow one another, against `rows` rows from `first` on: out[r * out_stride + 0 .. 16 * count)
+using Gemm = void (*)(const uint8_t* panels, int count, const Activations& inputs, int first, int rows, float* out, int out_stride);
+
+// From this many rows on, panels are best given two at a time.
+constexpr int kRowsForPairs = 3;
+
+// The same of a function for a single panel.
+template <int K, void (*One)(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride)>
+void one_by_one(const uint8_t* panels, int count, const Activations& inputs, int first, int rows, float* out, int out_stride) {
+    const int64_t bytes = panel_bytes(K, inputs.columns);
+    for (int p = 0; p < count; p++) One(panels + p * bytes, inputs, first, rows, out + p * kPanel, out_stride);
+}
 
 struct Kernels {
     const char* isa;

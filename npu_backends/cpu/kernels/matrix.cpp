@@ -31,10 +31,7 @@ int32_t hybrid_multiply(const HybridMatrix* matrix, const char* isa, const float
         for (int r = 0; r < rows; r++) {
             kernels->row.quantise(x + static_cast<int64_t>(r) * columns, columns, inputs.row_codes(r), inputs.row_scales(r));
         }
-        for (int row = 0; row < stride; row += kPanel) {
-            const uint8_t* panel = matrix->panels + row / kPanel * panel_bytes(matrix->kind, columns);
-            kernels->gemm[matrix->kind](panel, inputs, 0, rows, out + row, stride);
-        }
+        kernels->gemm[matrix->kind](matrix->panels, stride / kPanel, inputs, 0, rows, out, stride);
     } catch (const std::bad_alloc&) {
         return 1;
     }

@@ -15,6 +15,9 @@ namespace hybrid {
 // Rows that one work item takes through a panel: their activations stay in the second-level cache.
 constexpr int kRowBlock = 64;
 
+// Work items are of two panels where there are at least this many panels a thread, and rows for them.
+constexpr int kPanelsForPairs = 8;
+
 // Up to this many rows, each member norms all of them for itself.
 constexpr int kOwnRows = 8;
 

@@ -10,11 +10,7 @@ namespace hybrid {
 
 namespace {
 
-void add_panel(float* to, const float* from) {
-    for (int i = 0; i < kPanel; i++) to[i] += from[i];
-}
-
-void copy_panel(float* to, const float* from) { std::memcpy(to, from, sizeof(float) * kPanel); }
+void copy(float* to, const float* from, int n) { std::memcpy(to, from, sizeof(float) * static_cast<size_t>(n)); }
 
 }  // namespace
 
@@ -58,20 +54,31 @@ void Step::normalise(const float* weight) {
     member_.for_each(batch_.tokens, [&](int row) { normalise_row(row, weight, inputs_, row); });
 }
 
-// rows[r][0 .. hidden) = or += inputs times matrix. Work item: one panel for a block of rows.
-void Step::project_panels(const HybridMatrix& matrix, const Activations& inputs, void (*put)(float* to, const float* from), float* rows) {
-    const int panels = s_.hidden / kPanel;
-    member_.for_each(row_blocks(batch_.tokens) * panels, [&](int item) {
-        const int first = item / panels * kRowBlock, count = std::min(kRowBlock, batch_.tokens - first), column = item % panels * kPanel;
-        gemm_panels(matrix, column, kPanel, inputs, first, count, scratch_, kPanel);
-        for (int r = 0; r < count; r++) put(rows + static_cast<int64_t>(first + r) * s_.hidden + column, scratch_ + r * kPanel);
+// put(row, column, a row of `columns` results) for each of `rows` rows of inputs times matrix, `outputs` of them. Work item: a block of rows
+// and one panel, or two where they share the reading of the rows and enough items are left to keep every thread busy.
+template <class Put>
+void Step::for_each_product(const HybridMatrix& matrix, int outputs, const Activations& inputs, int rows, Put put) {
+    const int panels = (outputs + kPanel - 1) / kPanel, blocks = row_blocks(rows);
+    const int wide = rows >= kRowsForPairs && blocks * panels >= kPanelsForPairs * s_.threads ? 2 : 1, items = (panels + wide - 1) / wide;
+    member_.for_each(blocks * items, [&](int item) {
+        const int first = item / items * kRowBlock, count = std::min(kRowBlock, rows - first), panel = item % items * wide;
+        const int stride = std::min(wide, panels - panel) * kPanel, column = panel * kPanel;
+        gemm_panels(matrix, column, stride, inputs, first, count, scratch_, stride);
+        for (int r = 0; r < count; r++) put(first + r, column, scratch_ + r * stride, std::min(stride, outputs - column));
+    });
+}
+
+// rows[r][0 .. hidden) = or += inputs times matrix.
+void Step::project(const HybridMatrix& matrix, const Activations& inputs, void (*put)(float* to, const float* from, int n), float* rows) {
+    for_each_product(matrix, s_.hidden, inputs, batch_.tokens, [&](int row, int column, const float* result, int columns) {
+        put(rows + static_cast<int64_t>(row) * s_.hidden + column, result, columns);
     });
 }
 
 // hidden += inputs times matrix, normed before where the network norms it.
 void Step::project_onto_hidden(const HybridMatrix& matrix, const Activations& inputs, const float* post_norm) {
-    if (post_norm == nullptr) return project_panels(matrix, inputs, add_panel, m_.hidden.get());
-    project_panels(matrix, inputs, copy_panel, m_.projected.get());
+    if (post_norm == nullptr) return project(matrix, inputs, k_.row.add, m_.hidden.get());
+    project(matrix, inputs, copy, m_.projected.get());
     member_.for_each(batch_.tokens, [&](int row) {
         k_.row.rms_norm(m_.projected.get() + static_cast<int64_t>(row) * s_.hidden, post_norm, s_.hidden, s_.norm_eps, scratch_);
         k_.row.add(hidden(row), scratch_, s_.hidden);
@@ -95,21 +102,13 @@ void Step::gate_and_up(const HybridLayer& weights) {
     });
 }
 
-// Logits of the rows that were asked for. Work item: one panel of the vocabulary for a block of rows; the last may be part padding.
+// Logits of the rows that were asked for; the last panel of the vocabulary may be part padding.
 void Step::predict() {
     const Activations inputs = m_.narrow.view(s_.hidden);
     member_.for_each(batch_.logit_rows, [&](int row) { normalise_row(batch_.logit_index[row], m_.spec.final_norm, inputs, row); });
-    const int panels = (s_.vocab + kPanel - 1) / kPanel;
-    member_.for_each(row_blocks(batch_.logit_rows) * panels, [&](int item) {
-        const int first = item / panels * kRowBlock, rows = std::min(kRowBlock, batch_.logit_rows - first), column = item % panels * kPanel;
-        const int columns = std::min(kPanel, s_.vocab - column);
-        gemm_panels(s_.head, column, kPanel, inputs, first, rows, scratch_, kPanel);
-        if (s_.logit_softcap > 0.0f) k_.row.soft_cap(scratch_, rows * kPanel, s_.logit_softcap);
-        for (int r = 0; r < rows; r++) {
-            float* to = logits_ + static_cast<int64_t>(first + r) * s_.vocab + column;
-            if (columns == kPanel) copy_panel(to, scratch_ + r * kPanel);
-            else std::memcpy(to, scratch_ + r * kPanel, sizeof(float) * static_cast<size_t>(columns));
-        }
+    for_each_product(s_.head, s_.vocab, inputs, batch_.logit_rows, [&](int row, int column, float* result, int columns) {
+        if (s_.logit_softcap > 0.0f) k_.row.soft_cap(result, (columns + kPanel - 1) / kPanel * kPanel, s_.logit_softcap);
+        copy(logits_ + static_cast<int64_t>(row) * s_.vocab + column, result, columns);
     });
 }
 

@@ -32,10 +32,8 @@ class Step {
     // out[r * stride + 0 .. count) = row first + r of the inputs times `count` outputs of the matrix, from `column` on
     void gemm_panels(const HybridMatrix& matrix, int column, int count, const Activations& inputs, int first, int rows, float* out,
                      int stride) const {
-        const int64_t bytes = panel_bytes(matrix.kind, inputs.columns);
-        for (int i = 0; i < count; i += kPanel) {
-            k_.gemm[matrix.kind](matrix.panels + (column + i) / kPanel * bytes, inputs, first, rows, out + i, stride);
-        }
+        const uint8_t* panels = matrix.panels + column / kPanel * panel_bytes(matrix.kind, inputs.columns);
+        k_.gemm[matrix.kind](panels, count / kPanel, inputs, first, rows, out, stride);
     }
 
     void embed();
@@ -55,7 +53,9 @@ class Step {
         return m_.query.get() + (static_cast<int64_t>(kv_head) * batch_.tokens + row) * m_.shared_columns();
     }
     void project_onto_hidden(const HybridMatrix& matrix, const Activations& inputs, const float* post_norm);
-    void project_panels(const HybridMatrix& matrix, const Activations& inputs, void (*put)(float* to, const float* from), float* rows);
+    template <class Put>
+    void for_each_product(const HybridMatrix& matrix, int outputs, const Activations& inputs, int rows, Put put);
+    void project(const HybridMatrix& matrix, const Activations& inputs, void (*put)(float* to, const float* from, int n), float* rows);
     void gate_and_up(const HybridLayer& weights);
     void predict();
 

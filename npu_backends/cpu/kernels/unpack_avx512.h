@@ -15,13 +15,17 @@ inline __m512 signed16(const uint8_t* p) { return _mm512_cvtepi32_ps(_mm512_cvte
 // vpdpbusd wants unsigned codes. Signed ones are held plus 128.
 constexpr int held_offset(int kind) { return kind == kQ8_0 || has_book(kind) ? 128 : code_offset(kind); }
 
+// Bits `from`.. of every byte moved to `to`..; those that the neighbour left are still to be masked.
+inline __m512i moved(const uint8_t* plane, int from, int to) {
+    const __m512i bytes = load512(plane);
+    if (from > to) return _mm512_srli_epi16(bytes, static_cast<unsigned>(from - to));
+    return from < to ? _mm512_slli_epi16(bytes, static_cast<unsigned>(to - from)) : bytes;
+}
+
 // codes | bits `from`.. of every byte moved to `to`.., under the mask.
 inline __m512i with_bits(__m512i codes, const uint8_t* plane, int from, int to, int mask) {
-    __m512i bytes = load512(plane);
-    if (from > to) bytes = _mm512_srli_epi16(bytes, static_cast<unsigned>(from - to));
-    if (from < to) bytes = _mm512_slli_epi16(bytes, static_cast<unsigned>(to - from));
     constexpr int kOrAnd = 0xf8;  // a | (b & c)
-    return _mm512_ternarylogic_epi32(codes, bytes, _mm512_set1_epi8(static_cast<char>(mask << to)), kOrAnd);
+    return _mm512_ternarylogic_epi32(codes, moved(plane, from, to), _mm512_set1_epi8(static_cast<char>(mask << to)), kOrAnd);
 }
 
 // The codes of four inputs and sixteen rows, unsigned.
@@ -31,7 +35,7 @@ inline __m512i codes_of(const uint8_t* group, int word) {
     const __m512i sign = _mm512_set1_epi8(-128);
     if constexpr (kPlanes == kBytes) return _mm512_xor_si512(load512(group + word * 64), sign);
     __m512i codes = _mm512_setzero_si512();
-    if constexpr (kLow != 0) codes = with_bits(codes, group + word % 4 * 64, word / 4 * 4, 0, 15);
+    if constexpr (kLow != 0) codes = _mm512_and_si512(moved(group + word % 4 * 64, word / 4 * 4, 0), _mm512_set1_epi8(15));
     if constexpr (has_book(K)) {
         const __m512i book = _mm512_broadcast_i32x4(load128(kCodebook));
         return _mm512_shuffle_epi8(_mm512_xor_si512(book, sign), codes);
