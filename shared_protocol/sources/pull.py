@@ -12,6 +12,7 @@ when it is whole, has the SHA-256 that is known of it, and can be loaded.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -219,6 +220,7 @@ def _fetch_parts(
 def _fetch_hub(hub: HubName, folder: Path, report: Progress, patience: Patience) -> _Fetched:
     report(f"looking for {hub.repo}", 0, None)
     found = find_on_hub(hub, patience)
+    folder = _of_this_commit(folder, found.remotes[0].url)
     if not found.is_folder:
         target = folder / "model.gguf"
         return _Fetched(target, download(found.remotes[0], target, report, patience), found.names[0], found.licence)
@@ -228,3 +230,13 @@ def _fetch_hub(hub: HubName, folder: Path, report: Progress, patience: Patience)
     for remote, file in zip(found.remotes, found.names, strict=True):
         download(remote, files / file, report, patience)
     return _Fetched(files, sha256_of(files), FOLDER, found.licence)
+
+
+def _of_this_commit(folder: Path, url: str) -> Path:
+    """Where files that are addressed as `url` is lie; what is left of another commit goes, since files of two make no model."""
+    chosen = folder / f"hub-{hashlib.sha256(url.encode()).hexdigest()[:16]}"
+    for other in folder.glob("hub-*"):
+        if other != chosen:
+            shutil.rmtree(other)
+    chosen.mkdir(exist_ok=True)
+    return chosen

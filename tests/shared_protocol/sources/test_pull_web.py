@@ -257,6 +257,26 @@ def test_a_repository_with_a_folder_is_pulled_file_by_file_and_gone_on_with(
         load_model("tiny", store)
 
 
+def test_a_repository_that_changes_between_two_pulls_gives_files_of_one_commit(store: Store, hub: FileServer, tmp_path: Path) -> None:
+    old, new = (write_tiny_folder(tmp_path / name, family, dtype="BF16") for name, family in (("old", "qwen2"), ("new", "llama")))
+    for folder in (old, new):
+        write_tokenizer(folder)
+    (old / "generation_config.json").write_text("{}")  # the later commit has none
+
+    def files(folder: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+    hub.files = hub_files(b"", files(old), lfs=False)
+    hub.faulty, hub.faults = (".safetensors",), [Fault(cut_after=1000), *BUSY]
+    with pytest.raises(CloudUnreachable):
+        pull("hf:me/tiny", store, patience=HURRY)
+    later = hub_files(b"", files(new), lfs=False, sha="decade")
+    hub.files = {address.replace("/c0ffee/", "/decade/"): content for address, content in later.items()}
+    pull("hf:me/tiny", store)
+    assert files(store.path("tiny")) == files(new)
+    assert unfinished(store) == []
+
+
 def test_a_repository_without_a_model_says_what_it_lacks(store: Store, hub: FileServer, whole: bytes) -> None:
     hub.files = hub_files(whole, {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
     with pytest.raises(ModelNotFound, match=r"lacks tokenizer\.json, \*\.safetensors"):
