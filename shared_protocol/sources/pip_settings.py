@@ -52,9 +52,15 @@ def pip_settings() -> PipSettings:
     }
     without_index = values.get("no-index", "").lower() not in _OFF
     indexes = [values.get("index-url", _DEFAULT_INDEX), *values.get("extra-index-url", "").split()]
+    find_links = values.get("find-links", "").split()
+    for place in (*indexes, *find_links):
+        try:
+            urlsplit(place)
+        except ValueError:  # what it says of the address may hold a password
+            raise ConfigError("an address in pip's configuration cannot be read", hint="pip config list shows it") from None
     return PipSettings(
         () if without_index else tuple(indexes),
-        tuple(values.get("find-links", "").split()),
+        tuple(find_links),
         frozenset(host.partition(":")[0] for host in values.get("trusted-host", "").split()),
         values.get("cert"),
         values.get("client-cert"),
@@ -71,7 +77,11 @@ def _configured() -> dict[str, str]:
     except (configparser.Error, UnicodeDecodeError, OSError) as error:
         raise ConfigError(f"pip's configuration {path} cannot be read ({type(error).__name__})", hint="pip config list shows it") from None
     return {
-        key: value for section in ("global", "download") if parser.has_section(section) for key, value in parser.items(section) if value
+        key.replace("_", "-"): value
+        for section in ("global", "download")
+        if parser.has_section(section)
+        for key, value in parser.items(section)
+        if value
     }
 
 

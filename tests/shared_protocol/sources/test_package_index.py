@@ -277,6 +277,19 @@ def test_pips_files_and_environment_are_read_with_the_environment_above(clean: P
     assert pip_settings().indexes == ()
 
 
+def test_a_setting_may_be_written_with_underscores_as_pip_reads_it(clean: Path) -> None:
+    (clean / "pip.conf").write_text("[global]\nindex_url = https://mirror/simple\n")
+    assert pip_settings().indexes == ("https://mirror/simple",)
+
+
+@pytest.mark.parametrize("setting", ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"])
+def test_an_index_that_is_no_address_is_told_without_its_password(clean: Path, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    monkeypatch.setenv(setting, "https://me:s3cret@[mirror/simple")
+    with pytest.raises(ConfigError, match="pip config list") as caught:
+        pip_settings()
+    assert "s3cret" not in str(caught.value)
+
+
 def test_a_configuration_that_cannot_be_read_is_named(clean: Path) -> None:
     (clean / "pip.conf").write_text("index-url = no section\n")
     with pytest.raises(ConfigError, match=r"pip\.conf"):
