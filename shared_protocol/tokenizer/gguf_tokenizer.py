@@ -88,9 +88,7 @@ def _unigram(gguf: GgufFile) -> Tokenizer:
         end_ids=_end_ids(gguf) or [1],
         add_eos=_flag(gguf, "add_eos_token", True),
         space_first=space_first,
-        fingerprint=fingerprint_of(
-            ["t5", repr((space_first, merge_spaces, unknown, template))], [vocabulary.tokens], [vocabulary.kinds, scores]
-        ),
+        fingerprint=fingerprint_of(["t5", repr((space_first, merge_spaces, unknown))], [vocabulary.tokens], [vocabulary.kinds, scores]),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hybrid.shared_protocol.errors import ModelFileError
 from hybrid.shared_protocol.gguf import read_gguf
+from hybrid.shared_protocol.model import load_model
 from hybrid.shared_protocol.tokenizer import tokenizer_of
 from hybrid.tests.support.gguf_writer import write_gguf
 from hybrid.tests.support.llama_cpp import LlamaTokenizer, library_path
@@ -52,6 +53,15 @@ def test_text_that_spells_a_control_token_stays_text(tmp_path: Path) -> None:
     tokenizer = tokenizer_of(read_gguf(write_sentencepiece(tmp_path / "t.gguf", scored(), **SETTINGS)))
     assert tokenizer.encode("a</s>", [(0, 5)]).count(2) == 0
     assert tokenizer.encode("a</s>").count(2) == 1
+
+
+def test_another_template_makes_no_other_vocabulary(tmp_path: Path) -> None:
+    plain, other = (
+        load_model(write_sentencepiece(tmp_path / f"{number}.gguf", scored(), **SETTINGS, **more)).card
+        for number, more in enumerate(({}, {"template": "{{ messages[0].content }}"}))
+    )
+    assert plain.vocabulary == other.vocabulary
+    assert plain.fingerprint != other.fingerprint
 
 
 @pytest.mark.parametrize(
