@@ -63,7 +63,7 @@ class SentencePieceBpe:
         self._order: Mapping[str, float] = {text: -scores[number] for text, number in self._ids.items() if len(text) > 1}
         self._inside = _neighbours(list(self._order))
         self._known: dict[str, list[int]] = {}
-        self.longest = max(1, *(len(text.encode()) - 2 * text.count(SPACE) for text in self._ids))
+        self.longest = max((len(text.encode()) - 2 * text.count(SPACE) for text in self._ids), default=1)
 
     def encode(self, text: str, *, starts: bool) -> list[int]:
         if self._space_first:
@@ -134,5 +134,6 @@ def _neighbours(tokens: Sequence[str]) -> NDArray[np.int64]:
     """Pairs of characters that stand side by side inside a token, (left << 21 | right), ascending, never empty."""
     codes = np.frombuffer("".join(tokens).encode("utf-32-le"), "<u4").astype(np.int64)
     pairs = (codes[:-1] << 21) | codes[1:]
-    between = np.cumsum([len(token) for token in tokens])[:-1] - 1  # the last character of one token and the first of the next
+    ends = np.cumsum([len(token) for token in tokens], dtype=np.int64)
+    between = ends[:-1] - 1  # the last character of one token and the first of the next
     return np.unique(np.append(np.delete(pairs, between), -1))

@@ -70,6 +70,15 @@ def test_every_token_adds_the_text_that_llama_cpp_adds(tokenizer: Tokenizer, ora
         assert tokenizer.token_bytes(number) == oracle.piece(number), number
 
 
+@pytest.mark.parametrize("single", ["", "a"])
+def test_a_vocabulary_in_which_nothing_can_be_joined_writes_bytes(tmp_path: Path, single: str) -> None:
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *single]
+    parts = (tokens, [2, 3, 3] + [6] * 256 + [1] * len(single), [0.0] * len(tokens))
+    tokenizer = tokenizer_of(read_gguf(write_gguf(tmp_path / "t.gguf", metadata(parts, tokenizer__ggml__add_space_prefix=False), {})))
+    a = FIRST_BYTE + ord("a") if not single else len(tokens) - 1
+    assert tokenizer.encode("ab", add_bos=False) == [a, FIRST_BYTE + ord("b")]
+
+
 def test_text_that_spells_a_control_token_stays_text(tokenizer: Tokenizer) -> None:
     # llama.cpp joins "</" and "s>" to the end token's id here, also when told to parse no specials
     ids = tokenizer.encode("a</s>b<s><0x41>", [(0, 15)])
