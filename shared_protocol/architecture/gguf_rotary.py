@@ -32,7 +32,9 @@ def rotaries_of(gguf: GgufFile, meta: Metadata, dims: int, context: int, *, inte
     frequencies = plain_frequencies(dims, base)
     kind = _kind_of_scaling(meta, gguf.tensors)
     factor = meta.number(".rope.scaling.factor", 0.01, 1e6, default=None if kind in ("linear", "yarn") else 1.0)
-    magnitude, original = 1.0, 0
+    magnitude = 1.0
+    if kind in ("none", "linear"):
+        meta.same(".rope.scaling.attn_factor", 1.0)
     if kind == "linear":
         frequencies = linear_frequencies(frequencies, factor)
     elif kind == "yarn":

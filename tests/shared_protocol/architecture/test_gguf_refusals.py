@@ -61,6 +61,8 @@ def test_a_size_that_is_missing_or_no_size_is_refused_by_name(tmp_path: Path, fa
         ("qwen2-yarn", "rope.scaling.yarn_beta_fast", [0.0, float("nan"), 32]),
         ("qwen2-yarn", "rope.scaling.yarn_ext_factor", [0.5]),
         ("qwen2-yarn", "rope.freq_base", [1.0]),
+        ("llama-linear", "rope.scaling.attn_factor", [0.5, "x"]),
+        ("qwen2", "rope.scaling.attn_factor", [0.5, "x"]),
         ("phi3-longrope", "rope.scaling.attn_factor", [None, 0.0, float("nan"), 1, "x"]),
         ("phi3-longrope", "rope.scaling.original_context_length", [None, 0, "x"]),
         ("phi3-longrope", "rope.scaling.type", ["yarn", "linear"]),
