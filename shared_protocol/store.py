@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -182,12 +182,14 @@ class Store:
     @contextmanager
     def lock_at_once(self, name: str) -> Iterator[bool]:
         """Hold `name` if nobody else does; yields whether it is held."""
-        try:
-            with (self.root / "locks" / check_name(name)).open("w") as file:
+        with ExitStack() as opened:
+            try:
+                file = opened.enter_context((self.root / "locks" / check_name(name)).open("w"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                yield True
-        except (OSError, InvalidRequest):
-            yield False
+                held = True
+            except (OSError, InvalidRequest):
+                held = False
+            yield held
 
     def _absent(self, name: str, hint: str | None) -> ModelNotFound:
         return ModelNotFound(f"the model {name!r} is not in the store; there: {', '.join(self._names()) or 'none'}", hint=hint)
