@@ -40,7 +40,7 @@ class LlamaContext:
         tokens = sequences * -(-context // CONTEXT_STEP) * CONTEXT_STEP
         settings = {"tokens": tokens, "batch": min(BATCH, tokens), "sequences": sequences, "unified": True}
         _quiet()
-        self._model = lib.llama_model_load_from_file(str(path).encode(), lib.llama_model_default_params())
+        self._model = lib.llama_model_load_from_file(os.fsencode(path), lib.llama_model_default_params())
         if not self._model:
             raise ModelFileError(f"llama.cpp does not load {path.name}: {_reason()}", hint="the native runtime may: --runtime native")
         if lib.llama_model_has_encoder(self._model):
@@ -71,11 +71,7 @@ class LlamaContext:
         """Append all of `feeds`, at most BATCH tokens together; logits float32 [wanted rows, vocab]. Raises Cancelled, EngineFailed:
         then what the sequences hold is to be put right by `forget`."""
         count, wanted = self._arrays.lay(feeds)
-        with self._lock:
-            if self._context is None:
-                raise RuntimeClosed
-            if os.getpid() != self._process:
-                raise EngineFailed("this runtime was opened before a fork: its threads are not in this process, open another one")
+        with self._open():
             self._check_stop()
             status = self._lib.llama_decode(self._context, self._arrays.batch(count))
             if status == _ABORTED:
@@ -137,11 +133,11 @@ class LlamaContext:
 
     def close(self) -> None:
         """Harmless when already closed."""
+        if self._forked:
+            return  # the parent's threads are not here to be joined
         with self._lock:
             context, self._context = self._context, None
             model, self._model = self._model, None
-            if os.getpid() != self._process:
-                return  # after a fork the parent's threads are not here to be joined
             if context is not None:
                 self._lib.llama_free(context)
             if model is not None:
@@ -150,6 +146,11 @@ class LlamaContext:
     def __del__(self) -> None:
         if hasattr(self, "_lock"):
             self.close()
+
+    @property
+    def _forked(self) -> bool:
+        """Asked before the lock is: if a thread held it at the fork, nobody in this process gives it back."""
+        return os.getpid() != self._process
 
     def _open(self) -> _Open:
         return _Open(self)
@@ -172,12 +173,14 @@ class LlamaContext:
 
 
 class _Open:
-    """The lock of a context that is open; raises RuntimeClosed otherwise."""
+    """The lock of a context that is open; raises RuntimeClosed otherwise, EngineFailed after a fork."""
 
     def __init__(self, context: LlamaContext) -> None:
         self._owner = context
 
     def __enter__(self) -> None:
+        if self._owner._forked:
+            raise EngineFailed("this runtime was opened before a fork: its threads are not in this process, open another one")
         self._owner._lock.acquire()
         if self._owner._context is None:
             self._owner._lock.release()

@@ -10,13 +10,14 @@ import hashlib
 import struct
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...npu_backends.cpu.process import peak_bytes, usable_cpus
-from ...shared_protocol.errors import ConfigError, InvalidRequest, RuntimeClosed, Unavailable
+from ...shared_protocol.errors import ConfigError, EngineFailed, InvalidRequest, RuntimeClosed, Unavailable
 from ...shared_protocol.model import Model
 from ...shared_protocol.runtime import EdgeRuntime, MemoryReport
 from ..checks import check_length, checked_ids, chosen_context
@@ -210,7 +211,8 @@ class _Shared:
         if len(self._free) == self._total:
             self.context.close()
         else:
-            self.context.forget(sequence, 0)
+            with suppress(EngineFailed):  # after a fork the sequence is the parent's
+                self.context.forget(sequence, 0)
 
 
 def _batches(fed: Sequence[tuple[LlamaCppRuntime, NDArray[np.int32]]], rows: int, size: int) -> list[list[tuple[int, Feed]]]:

@@ -73,11 +73,11 @@ class CpuExecutor(StepExecutor):
             block_tables=batch.block_tables.ctypes.data,
             logit_index=batch.logit_rows.ctypes.data,
         )
+        if self._forked:
+            raise EngineFailed("this executor was opened before a fork: its threads are not in this process, open another one")
         with self._lock:
             if self._handle is None:
                 raise EngineFailed("this executor is closed")
-            if os.getpid() != self._process:
-                raise EngineFailed("this executor was opened before a fork: its threads are not in this process, open another one")
             for table in self._tables.values():
                 table.fill(int(batch.positions.max()) + 1)
             failed = self._native.library.hybrid_step(self._handle, ctypes.byref(arguments), logits.ctypes.data)
@@ -87,24 +87,32 @@ class CpuExecutor(StepExecutor):
 
     def memory(self) -> MemoryReport:
         kv = scratch = 0
-        with self._lock:
-            if self._handle is not None:
-                native: Any = self._native.library.hybrid_memory(self._handle)
-                kv, scratch = native.kv, native.scratch
+        if not self._forked:
+            with self._lock:
+                if self._handle is not None:
+                    native: Any = self._native.library.hybrid_memory(self._handle)
+                    kv, scratch = native.kv, native.scratch
         return MemoryReport(
             weights=self._weights.nbytes + sum(table.nbytes for table in self._tables.values()), kv=kv, scratch=scratch, peak=peak_bytes()
         )
 
     def close(self) -> None:
         """Free weights, cache and threads; harmless when already closed."""
+        if self._forked:  # there are no threads to join
+            return
         with self._lock:
             handle, self._handle = self._handle, None
-            if handle is not None and os.getpid() == self._process:  # after a fork there are no threads to join
+            if handle is not None:
                 self._native.library.hybrid_close(handle)
                 self._weights.drop()
 
     def __del__(self) -> None:
         self.close()
+
+    @property
+    def _forked(self) -> bool:
+        """Asked before the lock is: if a thread held it at the fork, nobody in this process gives it back."""
+        return os.getpid() != self._process
 
 
 def _check_sizes(arch: Architecture, block_size: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from hybrid.edge.llama_cpp.runtime import LlamaCppRuntime
 from hybrid.edge.native import NativeRuntime
 from hybrid.edge.open_runtime import open_runtime
 from hybrid.edge.session import Session
-from hybrid.shared_protocol.errors import Cancelled, ConfigError, InvalidRequest, ModelFileError, RuntimeClosed, Unavailable
+from hybrid.shared_protocol.errors import Cancelled, ConfigError, EngineFailed, InvalidRequest, ModelFileError, RuntimeClosed, Unavailable
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.runtime import Branching, Snapshotting
 from hybrid.shared_protocol.sampling import SamplingParams
@@ -173,3 +175,24 @@ def test_a_session_answers_over_it(smollm2: Model) -> None:
     assert len(list(again)) == len(first)
     assert all(np.isfinite(chunk.logprob) for chunk in first)
     session.held.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # that it has threads is the point
+def test_after_a_fork_during_a_decode_the_child_is_refused_and_does_not_hang(tiny: LlamaCppRuntime) -> None:
+    tiny.extend(IDS[:5])
+    tiny.fork()
+    lock = tiny._shared.context._lock  # type: ignore[union-attr]
+    lock.acquire()  # as a thread that is in a decode
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a hang ends the child by its signal
+        try:
+            tiny.extend([1])
+        except EngineFailed as error:
+            tiny.close()
+            os._exit(0 if "before a fork" in str(error) else 2)
+        os._exit(1)
+    lock.release()
+    assert os.waitpid(child, 0)[1] == 0
+    assert tiny.length == 5
