@@ -152,10 +152,11 @@ class Speculation:
             raise ProtocolError(f"the cloud answered Draft with {type(answer).__name__}")
         if answer.token is not None and answer.token >= self._tokenizer.vocab_size:
             raise ProtocolError(f"the cloud's token {answer.token} is outside the vocabulary", code="token_id", round=answer.round)
-        self.rounds.append(Round(len(ids), answer.n_accepted, self._clock() - sent))
+        seen = Round(len(ids), answer.n_accepted, self._clock() - sent)
+        committed = drafter.settle(answer.n_accepted, answer.token)
+        self.rounds.append(seen)
         sofar = self.drafts
         self.drafts = Drafts(sofar.rounds + 1, sofar.proposed + len(ids), sofar.accepted + answer.n_accepted)
-        committed = drafter.settle(answer.n_accepted, answer.token)
         if committed != answer.committed_len:
             raise ProtocolError(f"the cloud has committed {answer.committed_len} tokens, the device {committed}", round=answer.round)
         self.origins += _origins(answer.n_accepted, len(drafter.committed) - base - answer.n_accepted)

@@ -260,6 +260,16 @@ async def test_a_verdict_that_does_not_add_up_is_a_protocol_error(changes: dict[
     assert cloud.cancelled
 
 
+async def test_nothing_is_learned_of_a_verdict_that_keeps_more_than_was_drafted() -> None:
+    def boast(frame: CloudFrame) -> CloudFrame:
+        return msgspec.structs.replace(frame, n_accepted=1_000_000) if isinstance(frame, Verdict) else frame
+
+    speculation = speculation_of()
+    with pytest.raises(ProtocolError, match="1000000 of 2"):
+        await pieces_of(speculation, ToyCloud(tamper=boast), 2)
+    assert speculation.rounds == [] and speculation.drafts.accepted == 0
+
+
 async def test_another_version_is_refused_before_anything_is_drafted() -> None:
     def younger(frame: CloudFrame) -> CloudFrame:
         return CloudHello(99, Limits()) if isinstance(frame, CloudHello) else frame
