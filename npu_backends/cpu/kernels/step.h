@@ -49,6 +49,7 @@ class Step {
     void take_part(int layer, const QueryBlock& block, int part, const Attended& from, const Attended& into);
     void finish_heads(const QueryBlock& block, int kv_head, const Attended& attended);
     Attended attended_at(float* memory) const;
+    int first_part_seen(int layer, int position) const { return m_.layers[static_cast<size_t>(layer)].first_seen(position) / kPart; }
     float* query_at(int row, int kv_head) const {
         return m_.query.get() + (static_cast<int64_t>(kv_head) * batch_.tokens + row) * m_.shared_columns();
     }

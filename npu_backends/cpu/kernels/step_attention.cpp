@@ -68,7 +68,7 @@ void Step::attend_part(int layer, const QueryBlock& block, int kv_head, int part
 void Step::take_part(int layer, const QueryBlock& block, int part, const Attended& from, const Attended& into) {
     const int shared = s_.heads / s_.kv_heads, dim = s_.head_dim;
     for (int row = 0; row < block.rows; row++) {
-        const int position = block.position + row, first = m_.layers[static_cast<size_t>(layer)].first_seen(position) / kPart;
+        const int position = block.position + row, first = first_part_seen(layer, position);
         if (part < first || part > position / kPart) continue;
         for (int vector = row * shared; vector < (row + 1) * shared; vector++) {
             const Attended source = {from.output + static_cast<int64_t>(vector) * dim, from.maximum + vector, from.total + vector};
@@ -106,6 +106,7 @@ void Step::attend(int layer) {
         member_.for_each(static_cast<int>(plan.block_of_part.size()) * s_.kv_heads, [&](int item) {
             const int part = item / s_.kv_heads;
             const QueryBlock& block = plan.blocks[static_cast<size_t>(plan.block_of_part[static_cast<size_t>(part)])];
+            if (part - block.first_part < first_part_seen(layer, block.position)) return;
             attend_part(layer, block, item % s_.kv_heads, part - block.first_part, attended_at(m_.part_memory(item)));
         });
     }
@@ -113,7 +114,7 @@ void Step::attend(int layer) {
         const QueryBlock& block = plan.blocks[static_cast<size_t>(blocks - 1 - item / s_.kv_heads)];
         const int kv_head = item % s_.kv_heads;
         const Attended whole = attended_at(scratch_), own = attended_at(scratch_ + m_.attended_floats());
-        for (int part = m_.layers[static_cast<size_t>(layer)].first_seen(block.position) / kPart; part < block.parts; part++) {
+        for (int part = first_part_seen(layer, block.position); part < block.parts; part++) {
             const Attended from = plan.split ? attended_at(m_.part_memory((block.first_part + part) * s_.kv_heads + kv_head)) : own;
             if (!plan.split) attend_part(layer, block, kv_head, part, own);
             take_part(layer, block, part, from, whole);
