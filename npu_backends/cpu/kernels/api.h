@@ -77,7 +77,7 @@ HYBRID_EXPORT int32_t hybrid_abi(void);
 // Bytes of HybridMatrix, HybridRotary, HybridLayer, HybridModelSpec, HybridBatch and HybridMemory, in this order: the caller compares.
 HYBRID_EXPORT void hybrid_struct_bytes(int32_t bytes[6]);
 
-// Name of the ISA chosen for `request` ("scalar", "avx2", or "" for the best this CPU has); null when it has not got it.
+// Name of the ISA chosen for `request` (one of kernels.h, or "" for the best this CPU has); null when it has not got it.
 HYBRID_EXPORT const char* hybrid_isa(const char* request);
 
 // "avx2-3": ISA and version of the arithmetic. Null for an ISA that is not there.

@@ -15,7 +15,7 @@
 
 namespace hybrid {
 
-constexpr int kKeyTile = 16;  // positions whose scores are exponentiated together, at multiples of 16
+constexpr int kKeyTile = 16;  // positions whose keys lie together, at multiples of 16
 
 class Cache {
    public:

@@ -14,7 +14,7 @@ struct AttentionWork {
     int rows, heads, head_dim;
     int position;           // of the first row
     int window;             // positions that a row sees, its own included; 0: all before
-    int begin, end;         // multiples of kKeyTile
+    int begin, end;         // multiples of kSoftmaxTile in attention.h
     const uint16_t* keys;   // of this layer and KV head, see cache.h
     const uint16_t* values;
     const int32_t* blocks;  // block table of the sequence

@@ -156,7 +156,6 @@ void pack_panel(const uint8_t* blocks, int64_t block_bytes, int rows, int column
     if constexpr (is_float(K)) {
         constexpr int kSize = code_bytes(K) / (kGroup * kPanel);
         if (present < kPanel) std::memset(panel, 0, static_cast<size_t>(panel_bytes(K, columns)));
-        if (present < kPanel) std::memset(panel, 0, static_cast<size_t>(panel_bytes(K, columns)));
         for (int row = 0; row < present; row++) {
             for (int i = 0; i < columns; i++) std::memcpy(panel + (i * kPanel + row) * kSize, from + row * row_bytes + i * kSize, kSize);
         }
