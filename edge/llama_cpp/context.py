@@ -33,6 +33,10 @@ class LlamaContext:
     def __init__(self, path: Path, *, vocab_size: int, context: int, sequences: int, threads: int) -> None:
         """Raises LlamaCppUnavailable, ModelFileError when llama.cpp does not read the file, EngineFailed for too little memory."""
         self._model = self._context = None
+        if path.is_dir():
+            raise ModelFileError(
+                f"llama.cpp reads GGUF files, and {path.name} is a folder", hint="the native runtime reads it: --runtime native"
+            )
         self._lock = threading.Lock()
         self._process = os.getpid()
         self.library: Library = load_library()

@@ -21,7 +21,7 @@ from ...shared_protocol.errors import ConfigError
 from .params import Batch, Params, check_batch, check_defaults
 
 VARIABLE = "HYBRID_LIBLLAMA"
-INSTALL = "pip install 'hybrid[llama]'"
+INSTALL = "pip install xllamacpp"
 # distribution -> (import package, pattern of its library, the oldest version that was tried)
 PACKAGES = {
     "llama-cpp-python": ("llama_cpp", "lib/*llama.*", (0, 3, 36)),

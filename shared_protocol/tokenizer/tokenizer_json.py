@@ -35,7 +35,8 @@ def tokenizer_of_folder(folder: str | Path, rows: int | None = None) -> Tokenize
     root = read_object(folder / "tokenizer.json")
     if root is None:
         raise ModelFileError(
-            f"{folder.name} has no tokenizer.json", hint="only folders with tokenizer.json and GGUF files bring a tokenizer"
+            "there is no tokenizer.json beside the model's config.json",
+            hint="put the model's own there, as its publisher or transformers saves it",
         )
     config = read_object(folder / "tokenizer_config.json") or {}
     generation = read_object(folder / "generation_config.json") or {}

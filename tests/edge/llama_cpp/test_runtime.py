@@ -155,6 +155,11 @@ def test_a_file_that_llama_cpp_does_not_read_is_refused_with_its_reason(tiny_lla
         LlamaCppRuntime(Model(tiny_llama.card, tiny_llama.architecture, {}, tiny_llama.tokenizer, None, torn))
 
 
+def test_a_folder_is_refused_with_the_runtime_that_reads_it(tiny_llama: Model, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"reads GGUF files, and .+ is a folder .*--runtime native"):
+        LlamaCppRuntime(Model(tiny_llama.card, tiny_llama.architecture, {}, tiny_llama.tokenizer, None, tmp_path))
+
+
 def test_numbers_that_make_no_runtime_are_refused(tiny_llama: Model) -> None:
     with pytest.raises(ConfigError, match="threads"):
         LlamaCppRuntime(tiny_llama, threads=0)
