@@ -11,6 +11,7 @@ A model appears and disappears by one rename of its folder, so a name that is th
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import os
 import re
@@ -81,7 +82,7 @@ class Store:
         return self.show(name).path
 
     def has(self, name: str) -> bool:
-        return self._folder(check_name(name)).exists()
+        return os.path.lexists(self._folder(check_name(name)))
 
     def remove(self, name: str) -> None:
         """Remove a model, whole, broken, or pulled in part. Raises ModelNotFound."""
@@ -91,7 +92,10 @@ class Store:
                 removed = self.root / "partial" / name
                 removed.parent.mkdir(exist_ok=True)
                 self._folder(name).rename(removed)
-                shutil.rmtree(removed, ignore_errors=True)
+                if removed.is_dir() and not removed.is_symlink():
+                    shutil.rmtree(removed, ignore_errors=True)
+                else:
+                    removed.unlink()
             elif not unfinished:
                 raise self._absent(name, hint=None)
 
@@ -204,7 +208,7 @@ class Store:
     def _read(self, name: str) -> StoredModel | str | None:
         """The model, or why it cannot be used, or None when there is no such name."""
         folder = self._folder(name)
-        if not folder.exists():
+        if not os.path.lexists(folder):  # a link to nowhere is something that cannot be used, and can be removed
             return None
         try:
             record = msgspec.json.decode((folder / "record.json").read_bytes(), type=Record)
@@ -213,7 +217,7 @@ class Store:
         path = folder / record.file
         if path.parent != folder or not (path.is_file() or path.is_dir()) or record.file in ("", ".", ".."):
             return "its file is missing"
-        return StoredModel(record.card, path, record.source, record.state)
+        return StoredModel(dataclasses.replace(record.card, name=name), path, record.source, record.state)  # a folder may be a copy
 
 
 def check_name(name: str) -> str:

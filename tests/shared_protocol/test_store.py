@@ -57,6 +57,27 @@ def test_removing_leaves_nothing_but_the_other_models(store: Store, tiny_llama_p
         store.remove("tiny")
 
 
+def test_a_copy_of_a_model_has_the_name_of_its_folder_and_is_checked_for_itself(store: Store) -> None:
+    shutil.copytree(store.root / "models/tiny", store.root / "models/copy")
+    with (store.root / "models/copy/tiny.gguf").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"X")
+    assert [model.card.name for model in store.list()] == ["copy", "tiny"]
+    with pytest.raises(ChecksumMismatch, match="'copy'"):
+        store.checked("copy")
+
+
+def test_a_file_or_a_link_to_nowhere_among_the_models_is_told_and_can_be_removed(store: Store) -> None:
+    (store.root / "models/file").touch()
+    (store.root / "models/link").symlink_to("nowhere")
+    assert set(store.broken()) == {"file", "link"}
+    for name in ("file", "link"):
+        with pytest.raises(ModelFileError, match=f"hybrid rm {name}"):
+            store.show(name)
+        store.remove(name)
+    assert not store.broken() and not list((store.root / "partial").iterdir())
+
+
 def test_a_store_that_cannot_be_written_serves_what_it_has(store: Store, tiny_llama_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = (store.root / "models/tiny/record.json").read_bytes()
     monkeypatch.setattr(os, "urandom", bytes)
