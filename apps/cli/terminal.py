@@ -118,6 +118,8 @@ def line_editing(history: Path | None) -> Iterator[None]:
         yield
         return
     readline.set_history_length(HISTORY_LINES)
+    if history is not None and os.path.exists(history) and not os.path.isfile(history):  # a pipe would be waited for
+        history = None
     if history is not None:
         with suppress(OSError):
             readline.read_history_file(history)
