@@ -18,7 +18,7 @@ from hybrid.npu_backends.step import StepExecutor
 from hybrid.shared_protocol.errors import ConfigError, EngineFailed, ModelFileError
 from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
-from hybrid.tests.support.executors import native, needs_native
+from hybrid.tests.support.executors import ISAS, native, needs_native
 from hybrid.tests.support.networks import FAMILIES, random_network, rotary
 from hybrid.tests.support.steps import batch_of, run
 
@@ -134,6 +134,33 @@ def test_a_matrix_that_does_not_fill_groups_is_refused_natively_and_served_by_th
     with pytest.raises(ModelFileError, match=r"'unused.weight' has the shape \[16, 40\]; .* multiple of 32 weights for F16"):
         open_executor(model, num_blocks=8, backend="native")
     assert open_executor(model, num_blocks=8, environment={}).kernel_id.startswith("numpy-")
+
+
+@needs_native
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("scale", [0x7E00, 0x7C00, 0xFC00])  # NaN, infinity, and minus infinity, as f16
+def test_one_scale_that_is_no_number_makes_an_answer_that_is_none(tiny_llama: Model, isa: str, scale: int) -> None:
+    for part in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"):
+        matrix = tiny_llama.tensors[f"blk.0.{part}.weight"]
+        blocks = matrix.data.reshape(-1, 20).copy()
+        blocks[0, 0:2] = [scale & 255, scale >> 8]
+        tensors = {**tiny_llama.tensors, matrix.name: Tensor(matrix.name, "Q4_1", matrix.shape, blocks.reshape(-1))}
+        with native(dataclasses.replace(tiny_llama, tensors=tensors), isa) as opened:
+            assert not np.isfinite(run(opened, [1, 2, 3, *range(20, 60)], [1, 2, 3])).all(), part
+
+
+@needs_native
+@pytest.mark.parametrize("isa", ISAS)
+def test_a_token_that_is_no_number_spoils_the_tokens_after_it_and_no_token_before(tiny_llama: Model, isa: str) -> None:
+    matrix = tiny_llama.tensors["token_embd.weight"]
+    blocks = matrix.data.reshape(matrix.shape[0], -1).copy()
+    blocks[5, 0:2] = [0x00, 0x7E]
+    tensors = {**tiny_llama.tensors, matrix.name: Tensor(matrix.name, matrix.type_name, matrix.shape, blocks.reshape(-1))}
+    with native(dataclasses.replace(tiny_llama, tensors=tensors), isa) as opened:
+        logits = run(opened, [20, 21, 22, 5, 23, 24], [1])
+    others = np.arange(logits.shape[1]) != 5  # the embedding is the output matrix, too
+    assert np.isfinite(logits[:3, others]).all()
+    assert not np.isfinite(logits[3:]).any()
 
 
 @needs_native

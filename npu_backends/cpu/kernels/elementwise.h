@@ -7,7 +7,7 @@ namespace hybrid {
 // e^x to about 1 ulp for x in [-87, 88]; 0 below, e^88 above. Ours, since a library's may differ from CPU to CPU.
 template <class F8>
 inline F8 exponential(F8 x) {
-    const F8 bounded = F8::minimum(F8::maximum(x, F8::all(-87.0f)), F8::all(88.0f));
+    const F8 bounded = F8::minimum(F8::all(88.0f), F8::maximum(F8::all(-87.0f), x));  // a NaN is the second operand, and stays
     const F8 n = F8::round(bounded * F8::all(0x1.715476p+0f));               // 1 / ln 2
     F8 r = F8::multiply_add(n, F8::all(-0x1.62e4p-1f), bounded);             // ln 2 in two parts, the first exact times n
     r = F8::multiply_add(n, F8::all(-0x1.7f7d1cp-20f), r);                   // |r| <= ln 2 / 2
@@ -94,18 +94,20 @@ void to_f16(const float* x, int n, uint16_t* out) {
 }
 
 // A group whose largest magnitude is at most 1e-30 counts as zero: 127 / peak would overflow.
+// One with an infinity or a NaN has the scale NaN, since `maximum` may pass over a NaN, and codes have no room for it: 0 times those is NaN.
 template <class F8>
 void quantise(const float* x, int n, int8_t* codes, GroupScale* scales) {
     for (int group = 0; group < n / kGroup; group++) {
         F8 v[4];
-        F8 magnitude = F8::all(0.0f);
+        F8 magnitude = F8::all(0.0f), nothing = F8::all(0.0f);
         for (int i = 0; i < 4; i++) {
             v[i] = F8::load(x + group * kGroup + i * 8);
             magnitude = F8::maximum(magnitude, F8::absolute(v[i]));
+            nothing = F8::multiply_add(v[i], F8::all(0.0f), nothing);
         }
         const float peak = magnitude.largest();
         const bool empty = peak <= 1e-30f;
-        const float scale = empty ? 0.0f : peak / 127.0f;
+        const float scale = (empty ? 0.0f : peak / 127.0f) + nothing.sum();
         const float inverse = empty ? 0.0f : 127.0f / peak;
         for (int i = 0; i < 4; i++) v[i] = v[i] * F8::all(inverse);
         GroupScale& out = scales[group];

@@ -22,7 +22,7 @@ struct Avx8 {
     static Avx8 minimum(Avx8 a, Avx8 b) { return {_mm256_min_ps(a.v, b.v)}; }
     static Avx8 absolute(Avx8 a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
     static Avx8 zero_below(Avx8 x, float limit, Avx8 value) {
-        return {_mm256_and_ps(_mm256_cmp_ps(x.v, _mm256_set1_ps(limit), _CMP_GE_OQ), value.v)};
+        return {_mm256_and_ps(_mm256_cmp_ps(x.v, _mm256_set1_ps(limit), _CMP_NLT_UQ), value.v)};
     }
     static Avx8 keep(Avx8 a, int from, int to, float other) {
         const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);

@@ -19,7 +19,7 @@ struct Avx16 {
     static Avx16 maximum(Avx16 a, Avx16 b) { return {_mm512_max_ps(a.v, b.v)}; }
     static Avx16 minimum(Avx16 a, Avx16 b) { return {_mm512_min_ps(a.v, b.v)}; }
     static Avx16 zero_below(Avx16 x, float limit, Avx16 value) {
-        return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, _mm512_set1_ps(limit), _CMP_GE_OQ), value.v)};
+        return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, _mm512_set1_ps(limit), _CMP_NLT_UQ), value.v)};
     }
     static Avx16 keep(Avx16 a, int from, int to, float other) {
         const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

@@ -31,7 +31,7 @@ struct Neon8 {
     static Neon8 absolute(Neon8 a) { return {vabsq_f32(a.low), vabsq_f32(a.high)}; }
     static Neon8 zero_below(Neon8 x, float limit, Neon8 value) {
         const float32x4_t bound = vdupq_n_f32(limit), zero = vdupq_n_f32(0.0f);
-        return {vbslq_f32(vcgeq_f32(x.low, bound), value.low, zero), vbslq_f32(vcgeq_f32(x.high, bound), value.high, zero)};
+        return {vbslq_f32(vcltq_f32(x.low, bound), zero, value.low), vbslq_f32(vcltq_f32(x.high, bound), zero, value.high)};
     }
     static Neon8 keep(Neon8 a, int from, int to, float other) {
         const int32_t lanes[8] = {0, 1, 2, 3, 4, 5, 6, 7};

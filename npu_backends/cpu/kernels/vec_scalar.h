@@ -57,7 +57,7 @@ struct Scalar8 {
     }
     // value where x >= limit, else 0
     static Scalar8 zero_below(Scalar8 x, float limit, Scalar8 value) {
-        return each([&](int i) { return x.lane[i] >= limit ? value.lane[i] : 0.0f; });
+        return each([&](int i) { return x.lane[i] < limit ? 0.0f : value.lane[i]; });
     }
     // a in the lanes from <= i < to, `other` elsewhere
     static Scalar8 keep(Scalar8 a, int from, int to, float other) {
