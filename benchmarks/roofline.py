@@ -1,7 +1,7 @@
 """How much of this CPU a decode step uses: of its memory bandwidth at one row, of its dot products at 32.
 
     python benchmarks/roofline.py --json [--model NAME] [--rounds 9]
-    {"results": [{"rows", "step_ms", "share", "of", "ceiling", "reached"}], ...}
+    {"results": [{"rows", "step_ms", "share", "of", "ceiling_g_per_s", "reached_g_per_s", ...}], ...}
 
 One thread, CPU time, x86 only. Own steps run back to back; the ceilings are read before and after them and the mean counts. One row: bytes
 of weights, KV and logits per second over the rate of reading memory. 32 rows: multiply-adds of the matrices per second over the rate at
@@ -18,7 +18,6 @@ import os
 import statistics
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from hybrid.npu_backends.cpu.library import load
 from hybrid.quant.repack import packed_bytes
 from hybrid.shared_protocol.model import Model
 from sequences import Ours, Work
-from timing import machine, open_model
+from timing import clocked, machine, open_model
 
 GROUPS = 64  # 16 KiB of codes, with their activations inside the first-level cache
 TIMES = 2000
@@ -63,7 +62,7 @@ def measure(model: Model, work: Work, rounds: int, ceiling: Callable[[], float],
     shares, steps, ceilings = [], [], []
     for _ in range(rounds):
         before = ceiling()
-        times = [spent(engine.decode) for _ in range(20 // work.rows + 3)]
+        times = [clocked(engine.decode)[0] for _ in range(20 // work.rows + 3)]
         limit = (before + ceiling()) / 2
         step = statistics.median(times)
         shares.append(amount / step / limit)
@@ -117,22 +116,15 @@ _big = np.ones(BIG, np.uint8)
 
 def bandwidth(probe: ctypes.CDLL) -> float:
     """Bytes per second."""
-    return BIG / statistics.median(spent(lambda: probe.read_all(_big.ctypes.data, BIG)) for _ in range(3))
+    return BIG / statistics.median(clocked(lambda: probe.read_all(_big.ctypes.data, BIG))[0] for _ in range(3))
 
 
 def dot_rate(probe: ctypes.CDLL, isa: str) -> float:
     """Multiply-adds per second."""
     codes = np.random.default_rng(0).integers(0, 256, GROUPS * 256, np.uint8)
     rows = np.random.default_rng(1).integers(-127, 128, ROWS[isa] * GROUPS * 32).astype(np.int8)
-    seconds = spent(lambda: getattr(probe, f"dots_{isa}")(codes.ctypes.data, rows.ctypes.data, GROUPS, TIMES))
+    seconds, _ = clocked(lambda: getattr(probe, f"dots_{isa}")(codes.ctypes.data, rows.ctypes.data, GROUPS, TIMES))
     return ROWS[isa] * GROUPS * 512 * TIMES / seconds
-
-
-def spent(call: Callable[[], object]) -> float:
-    """CPU seconds of this thread's process."""
-    began = time.process_time()
-    call()
-    return time.process_time() - began
 
 
 if __name__ == "__main__":

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
+from hybrid.npu_backends.cpu.process import cpu_name
 from hybrid.shared_protocol.errors import ModelNotFound
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.sources.pull import pull
@@ -70,12 +69,3 @@ def open_model(name: str) -> Model:
     except ModelNotFound:
         pull(name, Store())
         return load_model(name)
-
-
-def cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    return f"{facts.get('model name', platform.machine())} (family {facts.get('cpu family', '?')}, model {facts.get('model', '?')})"
