@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..shared_protocol.errors import ConfigError
-from ..shared_protocol.gguf import GGML_TYPES, Tensor
+from ..shared_protocol.gguf import Tensor
 from ..shared_protocol.model import Model
-from .formats import FORMATS, dequantize, quantize
+from .formats import FORMATS, dequantize, format_of, quantize
 from .pages import forget
 
 Quantise = Literal["int8", "int4", "int4-symmetric", "none"]
@@ -86,7 +86,8 @@ def quantised(model: Model, choice: Quantise | None = None) -> Model:
     tensors = dict(model.tensors)
     for tensor in divided:
         tensors[tensor.name] = QuantisedTensor(tensor, TYPES["int8" if tensor.name in ENDS else choice])
-    bits = round(sum(map(_bits, tensors.values())) / model.card.num_parameters, 3)
+    held = sum(format_of(tensor).bits * math.prod(tensor.shape) for tensor in tensors.values())
+    bits = round(held / model.card.num_parameters, 3)
     left = ", ".join(f"{tensor.name} ({tensor.type_name}, rows of {tensor.shape[1]})" for tensor in floats if tensor not in divided)
     log.info(
         "%s: %d of %d matrices become %s at load, %.2f bits per weight in all%s",
@@ -99,8 +100,3 @@ def quantised(model: Model, choice: Quantise | None = None) -> Model:
         file_hash=hashlib.sha256(f"{model.card.file_hash} {choice}".encode()).hexdigest(),
     )
     return dataclasses.replace(model, card=card, tensors=tensors)
-
-
-def _bits(tensor: Tensor) -> float:
-    block, block_bytes = GGML_TYPES[tensor.type_name]
-    return 8 * block_bytes * math.prod(tensor.shape) / block

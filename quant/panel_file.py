@@ -52,7 +52,7 @@ class Panels:
     """Panels by the name of their matrix, uint8 views of one mapping, file or none."""
 
     arrays: Mapping[str, NDArray[np.uint8]]
-    nbytes: int
+    nbytes: int  # without the padding between matrices
     path: Path | None  # of the file that they are mapped from
 
 
@@ -72,7 +72,7 @@ def panels_of(matrices: Mapping[str, Tensor], file_hash: str, path: Path | None,
     with suppress(OSError):
         if (found := _mapped(path, head, start + end)) is not None:
             os.utime(path)
-            return Panels(_views(np.frombuffer(found, np.uint8), start, sizes, offsets), end, path)
+            return Panels(_views(np.frombuffer(found, np.uint8), start, sizes, offsets), sum(sizes.values()), path)
     try:
         return _written(matrices, sizes, offsets, path, head, start, end, threads, pack)
     except OSError as error:

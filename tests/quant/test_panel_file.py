@@ -49,6 +49,7 @@ def test_the_second_start_maps_what_the_first_made(tmp_path: Path, matrices: Map
     second = panels_of(matrices, HASH, path)
     assert_right(second, matrices)
     assert first.path == second.path == path
+    assert first.nbytes == second.nbytes == sum(array.nbytes for array in first.arrays.values())
     assert list(path.parent.iterdir()) == [path]
 
 
