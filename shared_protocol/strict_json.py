@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ MAX_BYTES = 8 << 20
 
 def read_object(path: Path) -> dict[str, Any]:
     """The object in a file. Raises ModelNotFound, or ModelFileError naming the file, and the key where there is one."""
-    return parse_object(_read(path), path.name)
+    return parse_object(read_bytes(path), path.name)
 
 
 def parse_object(raw: bytes, what: str) -> dict[str, Any]:
@@ -38,16 +39,17 @@ def parse_object(raw: bytes, what: str) -> dict[str, Any]:
     return value
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """At most `limit` bytes. Raises ModelNotFound, or ModelFileError for a longer file, and for what is no file."""
     try:
         if path.exists() and not path.is_file():  # a pipe would be waited for
             raise ModelFileError(f"{path} is no file")
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise ModelFileError(f"{path.name} has {size:,} bytes, the limit is {limit:,}")
+            return file.read(size)
     except FileNotFoundError:
         raise ModelNotFound(f"no file {path}") from None
     except OSError as error:
         raise ModelFileError(f"cannot read {path}: {error.strerror}") from None
-    if len(raw) > MAX_BYTES:
-        raise ModelFileError(f"{path.name} has more than {MAX_BYTES:,} bytes")
-    return raw

@@ -7,23 +7,18 @@ from typing import Any
 
 import msgspec
 
-from ..errors import ModelFileError
+from ..errors import ModelFileError, ModelNotFound
+from ..strict_json import read_bytes
 
 MAX_BYTES = 64 << 20  # tokenizer.json of a vocabulary of 262,144 has 33 MB
 
 
-def read_text(path: Path, limit: int = MAX_BYTES) -> str | None:
-    """None when there is no such file."""
+def read_text(path: Path) -> str | None:
+    """None when there is no such file. Raises ModelFileError."""
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise ModelFileError(f"{path} is no file")
-        if path.stat().st_size > limit:
-            raise ModelFileError(f"{path.name} has {path.stat().st_size} bytes, the limit is {limit}")
-        return path.read_bytes().decode()
-    except FileNotFoundError:
+        return read_bytes(path, MAX_BYTES).decode()
+    except ModelNotFound:
         return None
-    except OSError as error:
-        raise ModelFileError(f"cannot read {path.name}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ModelFileError(f"{path.name} is not UTF-8") from None
 

@@ -46,11 +46,9 @@ def tokenizer_of_folder(folder: str | Path, rows: int | None = None) -> Tokenize
     before, behind = begins_and_ends(root.get("post_processor"))
     if len(before) > 1:
         raise ModelFileError(f"tokenizer.json: the template puts {len(before)} special tokens before a text, at most BOS is supported")
-    bos = token_text(config, "bos_token") or next(iter(before), None)
-    eos = token_text(config, "eos_token") or next(iter(behind), None)
-    named = [_id(vocabulary, text, what) for text, what in ((bos, "bos_token"), (eos, "eos_token"))]
+    bos_id, eos_id = _named_id(config, "bos_token", before, vocabulary), _named_id(config, "eos_token", behind, vocabulary)
     add_bos, add_eos = flag(config, "add_bos_token"), flag(config, "add_eos_token")
-    ends = [number for number in [named[1], *token_ids(generation, "eos_token_id", "generation_config.json")] if number is not None]
+    ends = [number for number in [eos_id, *token_ids(generation, "eos_token_id", "generation_config.json")] if number is not None]
     tokenizer_parts = {name: root.get(name) for name in ("normalizer", "pre_tokenizer")}
     settings = {name: value for name, value in model.items() if name not in ("vocab", "merges")}
     decided = msgspec.json.encode([tokenizer_parts, settings, root.get("added_tokens")], order="deterministic").decode()
@@ -65,7 +63,7 @@ def tokenizer_of_folder(folder: str | Path, rows: int | None = None) -> Tokenize
         vocabulary,
         _encoder(root, model, vocabulary, frozenset(token.token_id for token in added if token.guarded)),
         AddedTokens(added, SPACES),
-        bos_id=named[0],
+        bos_id=bos_id,
         add_bos=bool(before) if add_bos is None else add_bos,
         end_ids=list(dict.fromkeys(ends)),
         add_eos=bool(behind) if add_eos is None else add_eos,
@@ -228,9 +226,13 @@ def _space_first(root: dict[str, Any]) -> bool:
     return written or metaspace or any(part["type"] == "ByteLevel" and part.get("add_prefix_space") for part in cutting)
 
 
-def _id(vocabulary: Vocabulary, text: str | None, what: str) -> int | None:
+def _named_id(config: dict[str, Any], key: str, template: Sequence[str], vocabulary: Vocabulary) -> int | None:
+    """The token that tokenizer_config.json names under `key`, else the first that the template of texts puts there."""
+    text, where = token_text(config, key), f"tokenizer_config.json: {key!r}"
+    if not text:
+        text, where = next(iter(template), None), "tokenizer.json: a special token of the 'post_processor'"
     if text is not None and text not in vocabulary.ids:
-        raise ModelFileError(f"tokenizer_config.json: {what!r} is {text!r:.40}, which is not in the vocabulary")
+        raise ModelFileError(f"{where} is {text!r:.40}, which is not in the vocabulary")
     return None if text is None else vocabulary.ids[text]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hybrid.shared_protocol.errors import ModelFileError
 from hybrid.shared_protocol.tokenizer import tokenizer_of_folder
 from hybrid.tests.support.gguf_writer import tiny_vocabulary
-from hybrid.tests.support.tokenizer_json import BYTE_LEVEL, METASPACE, added, byte_level_json, write_folder
+from hybrid.tests.support.tokenizer_json import BYTE_LEVEL, METASPACE, added, begin_with, byte_level_json, write_folder
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -56,6 +56,7 @@ HOSTILE: list[tuple[Any, str]] = [
     (changed(unk_token="nobody"), "byte 0x|unk_token"),
     (changed(byte_fallback="yes"), "byte_fallback"),
     (changed(unk_token={"a": 1}), "unk_token"),
+    (tiny(post_processor=begin_with("<nobody>", 1)), r"tokenizer\.json: a special token of the 'post_processor' is '<nobody>'"),
     (tiny(normalizer={"type": "BertNormalizer"}), "BertNormalizer"),
     (tiny(normalizer={"type": "Nonsense"}), "Nonsense"),
     (tiny(normalizer="NFC"), "'type'"),
