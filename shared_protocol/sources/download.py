@@ -14,7 +14,7 @@ import hashlib
 import http.client
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,12 +26,10 @@ from ..errors import ChecksumMismatch, CloudUnreachable, StreamInterrupted
 from ..model_files import sha256_of
 from .disk import GOES_ON, full_disk, need_space, write_all
 from .partial import note_of
-from .web import Access, RangeRefused, length_of, open_url, shown, unreachable
+from .web import BLOCK, Access, RangeRefused, blocks_of, length_of, open_url, shown
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int | None], None]  # what is being done, bytes so far, bytes in all
-BLOCK = 1 << 18
-_TRICKLE = 1024  # bytes that must come in `stall_s`
 _MOST_ATTEMPTS = 200  # at one file, even when each brings something
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)")
 
@@ -139,7 +137,7 @@ def _attempt(remote: Remote, part: Path, report: Progress, patience: Patience) -
             origin = _Origin(shown(remote.url), _validator(answer), size)
             note_of(part).write_bytes(msgspec.json.encode(origin))
         need_space(part.parent, 0 if size is None else size - start)
-        digest, blocks = hashlib.sha256(), _blocks(answer, remote.url, patience)
+        digest, blocks = hashlib.sha256(), blocks_of(answer, remote.url, patience.stall_s, patience.clock)
         done = _receive(blocks, part, start, size, digest, lambda now: report(f"downloading {remote.name}", now, size))
     if size is not None and done < size:
         raise StreamInterrupted(f"{shown(remote.url)} was cut off after {done:,} of {size:,} bytes", hint=GOES_ON, retry_after_s=0.0)
@@ -188,25 +186,6 @@ def _receive(
     except OSError as error:
         raise full_disk(error, part.parent) from None
     return done
-
-
-def _blocks(answer: http.client.HTTPResponse, url: str, patience: Patience) -> Iterator[bytes]:
-    """What comes, as it comes. Raises StreamInterrupted when nothing comes for `stall_s`, or next to nothing; CloudUnreachable."""
-    began, came = patience.clock(), 0
-    while True:
-        try:
-            block = answer.read1(BLOCK)
-        except (OSError, http.client.HTTPException) as error:
-            raise unreachable(error, url) from None
-        if not block:
-            return
-        yield block
-        came += len(block)
-        now = patience.clock()
-        if now - began >= patience.stall_s:
-            if came < _TRICKLE:
-                raise StreamInterrupted(f"{shown(url)} sent {came} bytes in {now - began:.0f} s", hint=GOES_ON, retry_after_s=0.0)
-            began, came = now, 0
 
 
 def _validator(answer: http.client.HTTPResponse) -> str | None:

@@ -25,6 +25,8 @@ from .web import Access, get_document, shown
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,98}")
+_COMMIT = re.compile(r"[A-Za-z0-9]{1,64}")
+_DOUBLE = re.compile(r"consolidated.*\.safetensors")  # Mistral's: the same weights again, under names of their own
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+ -]{0,198}(?:/[A-Za-z0-9][A-Za-z0-9._+ -]{0,198}){0,4}")
 
 
@@ -90,7 +92,7 @@ def find_on_hub(name: HubName, patience: Patience) -> HubFiles:
     """
     endpoint, access = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/"), Access(_credentials())
     listing = f"{endpoint}/api/models/{name.repo}/revision/{quote(name.revision, safe='')}?blobs=true"
-    raw, _, _ = patience.persist(lambda: get_document(listing, access, {"Accept": "application/json"}, patience.stall_s))
+    raw, _, _ = patience.persist(lambda: get_document(listing, access, {"Accept": "application/json"}, patience.stall_s, patience.clock))
     return read_listing(raw, name, endpoint, access)
 
 
@@ -101,10 +103,12 @@ def read_listing(raw: bytes, name: HubName, endpoint: str, access: Access) -> Hu
     except (msgspec.MsgspecError, UnicodeDecodeError):
         problem = f"{shown(endpoint)} answers with something else than a list of files of {name.repo}"
         raise CloudUnreachable(problem, hint="is HF_ENDPOINT a hub?") from None
+    if not _COMMIT.fullmatch(repo.sha):
+        raise CloudUnreachable(f"{shown(endpoint)} names no commit of {name.repo}: {repo.sha[:40]!r}", hint="is HF_ENDPOINT a hub?")
     chosen = _choose(name, repo)
     remotes = [
         Remote(
-            f"{endpoint}/{name.repo}/resolve/{quote(repo.sha, safe='')}/{quote(file.rfilename)}",
+            f"{endpoint}/{name.repo}/resolve/{repo.sha}/{quote(file.rfilename)}",
             file.lfs.size if file.lfs else file.size,
             file.lfs.sha256 if file.lfs else None,
             access,
@@ -129,7 +133,7 @@ def _choose(name: HubName, repo: _Repo) -> list[_Sibling]:
         return ggufs
     if ggufs:
         raise ModelNotFound(f"hf:{name.repo} holds {len(ggufs)} GGUF files: {listed}", hint=f"name one: hf:{name.repo}/FILE")
-    folder = [file for file in files if is_model_file(file.rfilename)]
+    folder = [file for file in files if is_model_file(file.rfilename) and not _DOUBLE.fullmatch(file.rfilename)]
     there = {file.rfilename for file in folder}
     lacking = [file for file in ("config.json", "tokenizer.json") if file not in there]
     if not any(file.endswith(".safetensors") for file in there):

@@ -19,10 +19,11 @@ import msgspec
 from ..errors import ChecksumMismatch
 from .catalogue import Part
 from .disk import full_disk, need_space
-from .download import BLOCK, Patience, Progress, download
+from .download import Patience, Progress, download
 from .package_index import find_wheel
 from .partial import note_of
 from .pip_settings import PipSettings
+from .web import BLOCK
 from .wheel import Wheel
 
 

@@ -109,7 +109,7 @@ def _order(version: str) -> tuple[bool, int, tuple[int, ...], int, str]:
 def _wheels_at(place: str, part: Part, settings: PipSettings, patience: Patience) -> Iterator[WheelFile]:
     if urlsplit(place).scheme in ("http", "https"):
         bare, access = settings.access(place)
-        raw, kind, came_from = patience.persist(lambda: get_document(bare, access, {"Accept": _ACCEPT}, patience.stall_s))
+        raw, kind, came_from = patience.persist(lambda: get_document(bare, access, {"Accept": _ACCEPT}, patience.stall_s, patience.clock))
         files = read_page(raw, kind, bare)
         secrets, host = urlsplit(place).netloc.rpartition("@")[0], urlsplit(bare).netloc
     else:

@@ -33,12 +33,12 @@ from ..model_files import model_files, path_of, sha256_of
 from ..store import Store, check_name
 from .catalogue import Catalogue, Part, load_catalogue
 from .disk import full_disk, need_space
-from .download import BLOCK, Patience, Progress, Remote, download
+from .download import Patience, Progress, Remote, download
 from .hf_source import HubName, find_on_hub, parse_hub_name
 from .joined import fetch_joined, forget_joined
 from .partial import remove_stale, unfinished
 from .pip_settings import pip_settings
-from .web import Access, basic_auth, check_url, shown
+from .web import BLOCK, Access, basic_auth, check_url, shown
 
 FOLDER = "files"  # of a model that is one
 SOURCES = "a catalogue's name, hf:ORG/REPO[/FILE], https://HOST/…/FILE.gguf, pypi:DIST[==VERSION][/FILE], file:PATH"

@@ -10,16 +10,20 @@ import base64
 import http.client
 import ipaddress
 import ssl
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from ..errors import AuthenticationError, CloudUnreachable, HybridError, InvalidRequest, ModelNotFound, PermissionDenied, StreamInterrupted
+from .disk import GOES_ON
 
 MAX_REDIRECTS = 8
+BLOCK = 1 << 18  # bytes read or written at once
+_TRICKLE = 1024  # bytes that must come in `stall_s`
 _MAX_DOCUMENT = 32 << 20  # bytes of a listing
 _LONGEST_WAIT_S = 60.0  # that a server may ask for
 _AGENT = "hybrid-pull"
@@ -103,19 +107,39 @@ def open_url(url: str, access: Access, headers: Mapping[str, str], timeout_s: fl
     return answer
 
 
-def get_document(url: str, access: Access, headers: Mapping[str, str], timeout_s: float) -> tuple[bytes, str, str]:
-    """A small document: its bytes, content type, and the address that it came from. Errors as for `open_url`."""
-    with open_url(url, access, headers, timeout_s) as answer:
+def blocks_of(answer: http.client.HTTPResponse, url: str, stall_s: float, clock: Callable[[], float]) -> Iterator[bytes]:
+    """What comes, as it comes. Raises StreamInterrupted when nothing comes for `stall_s`, or next to nothing; CloudUnreachable."""
+    began, came = clock(), 0
+    while True:
         try:
-            raw = answer.read(_MAX_DOCUMENT + 1)
+            block = answer.read1(BLOCK)
         except (OSError, http.client.HTTPException) as error:
             raise unreachable(error, url) from None
-        if len(raw) > _MAX_DOCUMENT:
-            raise CloudUnreachable(f"{shown(url)} sends more than {_MAX_DOCUMENT:,} bytes, which no listing has")
+        if not block:
+            return
+        yield block
+        came += len(block)
+        now = clock()
+        if now - began >= stall_s:
+            if came < _TRICKLE:
+                raise StreamInterrupted(f"{shown(url)} sent {came} bytes in {now - began:.0f} s", hint=GOES_ON, retry_after_s=0.0)
+            began, came = now, 0
+
+
+def get_document(
+    url: str, access: Access, headers: Mapping[str, str], stall_s: float, clock: Callable[[], float] = time.monotonic
+) -> tuple[bytes, str, str]:
+    """A small document: its bytes, content type, and the address that it came from. Errors as for `open_url`."""
+    with open_url(url, access, headers, stall_s) as answer:
+        raw = bytearray()
+        for block in blocks_of(answer, url, stall_s, clock):
+            raw += block
+            if len(raw) > _MAX_DOCUMENT:
+                raise CloudUnreachable(f"{shown(url)} sends more than {_MAX_DOCUMENT:,} bytes, which no listing has")
         length = length_of(answer)
         if length is not None and len(raw) < length:
             raise StreamInterrupted(f"{shown(url)} was cut off after {len(raw):,} of {length:,} bytes", retry_after_s=0.0)
-        return raw, answer.headers.get_content_type(), answer.geturl()
+        return bytes(raw), answer.headers.get_content_type(), answer.geturl()
 
 
 def length_of(answer: http.client.HTTPResponse) -> int | None:

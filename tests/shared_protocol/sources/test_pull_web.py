@@ -240,7 +240,8 @@ def test_a_repository_with_a_folder_is_pulled_file_by_file_and_gone_on_with(
     folder = write_tiny_folder(tmp_path / "folder", "qwen2", dtype="BF16")
     write_tokenizer(folder)
     files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-    hub.files = hub_files(whole, {**files, "pytorch_model.bin": b"pickle", "modeling.py": b"code", "onnx/config.json": b"{}"})
+    others = {"pytorch_model.bin": b"pickle", "modeling.py": b"code", "onnx/config.json": b"{}", "consolidated.safetensors": b"again"}
+    hub.files = hub_files(whole, {**files, **others})
     hub.faulty, hub.faults = (".safetensors",), [Fault(cut_after=1000), *BUSY]
     with pytest.raises(CloudUnreachable):
         pull("hf:me/tiny", store, patience=HURRY)
@@ -283,7 +284,9 @@ def test_a_repository_without_a_model_says_what_it_lacks(store: Store, hub: File
         pull("hf:me/tiny", store)
 
 
-@pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b'{"sha": 1, "siblings": []}', b"\xff", b"{" * 100_000])
+@pytest.mark.parametrize(
+    "answer", [b"", b"<html>", b"[]", b'{"sha": 1, "siblings": []}', b'{"sha": "..", "siblings": []}', b"\xff", b"{" * 100_000]
+)
 def test_a_hub_that_answers_nonsense_is_not_believed(store: Store, hub: FileServer, answer: bytes) -> None:
     hub.files["/api/models/me/tiny/revision/main"] = answer
     with pytest.raises(CloudUnreachable, match="HF_ENDPOINT"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.request import Request
 
 import pytest
-from hybrid.shared_protocol.errors import CloudUnreachable, InvalidRequest
+from hybrid.shared_protocol.errors import CloudUnreachable, InvalidRequest, StreamInterrupted
 from hybrid.shared_protocol.sources.pip_settings import PipSettings
 from hybrid.shared_protocol.sources.web import Access, _Redirects, basic_auth, check_url, get_document, shown
 from hybrid.tests.support.file_server import Fault, FileServer, serving
@@ -108,6 +108,13 @@ def test_a_proxy_of_the_environment_is_asked_and_its_password_not_told(server: F
 def test_this_machine_is_asked_without_a_proxy(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert get_document(f"{server.url}/list", Access(), {}, 30.0)[0] == b"{}"
+
+
+def test_a_listing_that_hardly_comes_is_left(server: FileServer) -> None:
+    ticks = iter(range(0, 10_000, 20))  # seconds
+    server.faults = [Fault(headers={"Content-Length": "3000"}, stall_after=2)]
+    with pytest.raises(StreamInterrupted, match="sent 2 bytes in 20 s"):
+        get_document(f"{server.url}/list", Access(), {}, 20.0, lambda: next(ticks))
 
 
 def test_what_is_compressed_unasked_is_refused(server: FileServer) -> None:
