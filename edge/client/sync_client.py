@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import threading
 from collections.abc import Coroutine, Iterator
@@ -130,6 +131,8 @@ class Chat:
 
 class HybridClient:
     """Drives an `AsyncHybridClient` on one background event loop; may be called from several threads. Close it when done."""
+
+    __signature__ = inspect.signature(AsyncHybridClient)  # what `help` and notebooks show
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """Takes what `AsyncHybridClient` takes."""

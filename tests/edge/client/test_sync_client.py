@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import threading
 from pathlib import Path
 
+import hybrid
 import pytest
 from hybrid.edge.client import HybridClient
 from hybrid.edge.device_state import SimulatedDevice
@@ -143,3 +145,8 @@ def test_who_turns_away_from_a_stream_may_ask_something_else(smollm2: Model) -> 
         assert client.chat.completions.create(messages=ASK, max_tokens=2).usage.completion_tokens == 2
         *_, last = left
         assert last.choices[0].finish_reason is not None
+
+
+def test_help_and_completion_show_what_there_is_to_use() -> None:
+    assert set(hybrid.__all__) <= set(dir(hybrid))
+    assert {"edge", "cloud", "policy", "runtime"} <= set(inspect.signature(hybrid.HybridClient).parameters)
