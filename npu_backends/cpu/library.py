@@ -16,6 +16,7 @@ from pathlib import Path
 from ...shared_protocol.errors import ConfigError
 
 ABI = 2  # HYBRID_ABI in kernels/api.h
+ISAS = ("avx512", "avx2", "neon", "scalar")
 FILE_NAME = "libhybrid_kernels.dylib" if sys.platform == "darwin" else "libhybrid_kernels.so"
 
 
@@ -119,7 +120,11 @@ def load(environment: Mapping[str, str] | None = None) -> Native:
     wanted = environment.get("HYBRID_ISA", "")
     isa = library.hybrid_isa(wanted.encode())
     if isa is None:
-        raise NativeUnavailable(f"HYBRID_ISA={wanted} is not among the instruction sets that this library and this CPU share")
+        shared = [name for name in ISAS if library.hybrid_isa(name.encode()) is not None]
+        raise NativeUnavailable(
+            f"HYBRID_ISA={wanted} is not among the instruction sets that this library and this CPU share: {', '.join(shared)}",
+            hint="name one of these, or none",
+        )
     return Native(library, path, isa.decode(), library.hybrid_kernel_id(isa).decode())
 
 

@@ -194,6 +194,7 @@ def test_a_library_that_was_named_is_not_replaced_by_the_one_that_was_built() ->
 @needs_native
 def test_an_unknown_instruction_set_is_refused() -> None:
     assert "HYBRID_ISA=mmx" in describe({"HYBRID_ISA": "mmx"}).reason
+    assert "scalar (name one of these" in describe({"HYBRID_ISA": "mmx"}).reason
 
 
 @needs_native
