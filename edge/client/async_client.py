@@ -58,8 +58,7 @@ class AsyncHybridClient:
         `runtime`: what computes on the device, "native" or "llama_cpp". `context`: tokens the device holds at most (4,096, or what the
         model allows). `stall_s`: how long the cloud may be silent before and in a streamed or drafted answer, `probe_timeout_s` when it is
         asked whether it is there. `on_link_loss`: what becomes of an answer that both were writing. `draft_len`: tokens drafted per round
-        instead of the plan's number. `mutate_drafts`: makes, per
-        answer, what replaces drafted ids, to exercise rejection.
+        instead of the plan's number. `mutate_drafts`: makes, per answer, what replaces drafted ids, to exercise rejection.
         """
         if edge is None and cloud is None:
             raise ConfigError("neither a device model nor a cloud is given", hint="pass edge=MODEL, cloud=URL, or both")
