@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...shared_protocol.errors import ClientClosed, HybridError
-from .run import (
-    context_option,
-    max_tokens_option,
-    runtime_option,
-    seed_option,
-    system_option,
-    temperature_option,
-    threads_option,
-)
+from .answer_options import answer_options
 from .terminal import EndOfInput, Writer, leave_closed_pipe, line_editing, printable, read_message, say
 
 if TYPE_CHECKING:
@@ -53,13 +45,7 @@ class Conversation:
 @click.option("--cloud", envvar="HYBRID_CLOUD", help="The address of a cloud that answers too.")
 @click.option("--policy", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file: which prompts go where.")
 @click.option("--api-key", envvar="HYBRID_API_KEY", help="The key for the cloud; better set in HYBRID_API_KEY.")
-@system_option
-@max_tokens_option
-@temperature_option
-@seed_option
-@runtime_option
-@threads_option
-@context_option
+@answer_options
 @click.option("--history/--no-history", default=True, show_default=True, help="Keep what was typed, for the arrow keys of next time.")
 def chat(model: str, **options: Any) -> None:
     """Talk with MODEL on this machine and, with --cloud, with the cloud's: each turn says where it was computed, and why.

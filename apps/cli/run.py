@@ -8,36 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .answer_options import answer_options
 from .output import json_option, print_json
 from .terminal import Writer, leave_closed_pipe, say, tokens_per_s
 
 if TYPE_CHECKING:
     from ...edge.session import EdgeAnswer
 
-RUNTIMES = ("native", "llama_cpp")  # as edge/open_runtime.py has them, which would load NumPy for --help
-runtime_option = click.option(
-    "--runtime", type=click.Choice(RUNTIMES), default="native", show_default=True, envvar="HYBRID_RUNTIME", help="What computes here."
-)
-threads_option = click.option("--threads", type=click.IntRange(1, 1024), help="Compute threads; default: one per CPU that may be used.")
-context_option = click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or what the model knows.")
-system_option = click.option("--system", help="What the model is told first.")
-max_tokens_option = click.option("--max-tokens", type=click.IntRange(min=1), help="Length of an answer; default: until it ends.")
-temperature_option = click.option(
-    "--temperature", type=click.FloatRange(0, 2), default=1.0, show_default=True, help="0 takes the likeliest."
-)
-seed_option = click.option("--seed", type=int, help="The same seed gives the same text; default: another one each time.")
-
 
 @click.command()
 @click.argument("model")
 @click.argument("prompt", required=False)
-@system_option
-@max_tokens_option
-@temperature_option
-@seed_option
-@runtime_option
-@threads_option
-@context_option
+@answer_options
 @json_option
 def run(model: str, prompt: str | None, as_json: bool, **options: Any) -> None:
     """Answer PROMPT with MODEL on this machine, and nowhere else.

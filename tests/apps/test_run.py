@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hybrid.apps.cli.run import RUNTIMES
+from hybrid.apps.cli.answer_options import RUNTIMES
 from hybrid.edge import open_runtime
 from hybrid.edge.native import NativeRuntime
 from hybrid.edge.session import Session
