@@ -5,7 +5,7 @@ Layouts stand in blocks_32.py, blocks_k.py and blocks_iq4.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +36,7 @@ def dequantize(tensor: Tensor) -> NDArray[np.float32]:
 
 
 def quantize(values: NDArray[np.floating[Any]], type_name: str) -> NDArray[np.uint8]:
-    """Pack values, whose last axis is a multiple of the block (see `fitting_type`), into uint8 [bytes].
+    """Pack values, whose last axis is a multiple of the block, into uint8 [bytes].
 
     Raises ModelFileError for values that the type cannot hold: a block of codes holds no NaN and no infinity, an f16 scale ends at 65504.
     """
@@ -64,16 +64,6 @@ def format_of(tensor: Tensor) -> Format:
     return chosen
 
 
-def fitting_type(type_name: str, columns: int) -> str:
-    """The type in which rows of `columns` weights are stored when `type_name` is wanted: itself, or the first of its FALLBACK that fits.
-
-    A fallback never has fewer bits. F16 fits every row.
-    """
-    while columns % FORMATS[type_name].block:
-        type_name = FALLBACK[type_name]
-    return type_name
-
-
 def _plain(name: str, dtype: type[np.float16] | type[np.float32]) -> Format:
     return Format(
         name,
@@ -95,31 +85,29 @@ def _pack_bf16(values: Values) -> Blocks:
     return np.where(np.isnan(values), quiet, rounded).astype("<u2").view(np.uint8)
 
 
-def _blocks(name: str, module: Any, exact_pack: bool = True) -> Format:
-    suffix = name.lower()
-    return Format(name, *GGML_TYPES[name], getattr(module, f"unpack_{suffix}"), getattr(module, f"pack_{suffix}"), exact_pack)
+def _blocks(name: str, unpack: Callable[[Blocks], Values], pack: Callable[[Values], Blocks], exact_pack: bool = True) -> Format:
+    return Format(name, *GGML_TYPES[name], unpack, pack, exact_pack)
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        **{name: _blocks(name, blocks_32) for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")},
-        **{name: _blocks(name, blocks_k, exact_pack=False) for name in ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")},
-        **{name: _blocks(name, blocks_iq4, exact_pack=False) for name in ("IQ4_NL", "IQ4_XS")},
-        "F16": _plain("F16", np.float16),
-        "BF16": Format("BF16", *GGML_TYPES["BF16"], unpack=_unpack_bf16, pack=_pack_bf16),
-        "F32": _plain("F32", np.float32),
-    }
-)
-
-# blocks of 256 -> blocks of 32 with at least as many bits -> F16
-FALLBACK: Mapping[str, str] = MappingProxyType(
-    {
-        "Q2_K": "Q4_0",
-        "Q3_K": "Q4_0",
-        "IQ4_XS": "IQ4_NL",
-        "Q4_K": "Q4_1",
-        "Q5_K": "Q5_1",
-        "Q6_K": "Q8_0",
-        **dict.fromkeys(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL"), "F16"),
+        form.name: form
+        for form in (
+            _blocks("Q4_0", blocks_32.unpack_q4_0, blocks_32.pack_q4_0),
+            _blocks("Q4_1", blocks_32.unpack_q4_1, blocks_32.pack_q4_1),
+            _blocks("Q5_0", blocks_32.unpack_q5_0, blocks_32.pack_q5_0),
+            _blocks("Q5_1", blocks_32.unpack_q5_1, blocks_32.pack_q5_1),
+            _blocks("Q8_0", blocks_32.unpack_q8_0, blocks_32.pack_q8_0),
+            _blocks("Q2_K", blocks_k.unpack_q2_k, blocks_k.pack_q2_k, exact_pack=False),
+            _blocks("Q3_K", blocks_k.unpack_q3_k, blocks_k.pack_q3_k, exact_pack=False),
+            _blocks("Q4_K", blocks_k.unpack_q4_k, blocks_k.pack_q4_k, exact_pack=False),
+            _blocks("Q5_K", blocks_k.unpack_q5_k, blocks_k.pack_q5_k, exact_pack=False),
+            _blocks("Q6_K", blocks_k.unpack_q6_k, blocks_k.pack_q6_k, exact_pack=False),
+            _blocks("IQ4_NL", blocks_iq4.unpack_iq4_nl, blocks_iq4.pack_iq4_nl, exact_pack=False),
+            _blocks("IQ4_XS", blocks_iq4.unpack_iq4_xs, blocks_iq4.pack_iq4_xs, exact_pack=False),
+            _plain("F16", np.float16),
+            _blocks("BF16", _unpack_bf16, _pack_bf16),
+            _plain("F32", np.float32),
+        )
     }
 )
