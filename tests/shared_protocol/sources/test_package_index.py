@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hybrid.shared_protocol.errors import ChecksumMismatch, CloudUnreachable, ConfigError, InvalidRequest, ModelNotFound
+from hybrid.shared_protocol.errors import ChecksumMismatch, CloudUnreachable, InvalidRequest, ModelNotFound
 from hybrid.shared_protocol.sources.catalogue import Catalogue, Entry, Part
 from hybrid.shared_protocol.sources.download import Patience, Remote
 from hybrid.shared_protocol.sources.package_index import WheelFile, choose, find_wheel, read_page
-from hybrid.shared_protocol.sources.pip_settings import PipSettings, pip_settings
+from hybrid.shared_protocol.sources.pip_settings import pip_settings
 from hybrid.shared_protocol.sources.pull import pull
 from hybrid.shared_protocol.store import Store
 from hybrid.tests.support.file_server import Fault, FileServer, serving
+from hybrid.tests.support.pulling import BUSY, HURRY
 from hybrid.tests.support.wheels import write_wheel
 
-HURRY = Patience(attempts=3, sleep=lambda seconds: None)
-BUSY = [Fault(status=503)] * 3
 JSON, HTML = "application/vnd.pypi.simple.v1+json", "text/html"
 PARTS = 4
 
@@ -58,11 +56,6 @@ def test_a_wheel_that_was_withdrawn_is_taken_only_when_it_is_asked_for() -> None
 
 
 @pytest.fixture
-def whole(tiny_llama_path: Path) -> bytes:
-    return tiny_llama_path.read_bytes()
-
-
-@pytest.fixture
 def index(tmp_path: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     """An index with the tiny model in four wheels, for which pip has a user and a password."""
     folder, files, types = tmp_path / "wheels", {}, {}
@@ -89,11 +82,6 @@ def index(tmp_path: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch) -> Iter
 def catalogue(whole: bytes) -> Catalogue:
     parts = [Part(f"tiny-part{number}", "1.0", f"tiny_part{number}/part.bin") for number in range(1, PARTS + 1)]
     return {"tiny": Entry("tiny.gguf", sha256(whole).hexdigest(), len(whole), "MIT", parts)}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "home")
 
 
 def wheels_asked(server: FileServer) -> list[tuple[int, int | None]]:
@@ -247,59 +235,3 @@ def test_a_link_that_is_no_address_is_passed_over(index: FileServer, url: str, k
 def test_a_version_that_is_not_there_names_those_that_are(store: Store, index: FileServer) -> None:
     with pytest.raises(ModelNotFound, match=r"no wheel of tiny-part1==9 in http://127.0.0.1:\d+/simple; versions there: 1\.0"):
         pull("pypi:tiny-part1==9", store)
-
-
-# --- pip's settings
-
-
-@pytest.fixture
-def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing of this machine's settings but `pip.conf` in the returned folder."""
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
-    return tmp_path
-
-
-def test_pips_files_and_environment_are_read_with_the_environment_above(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    user = clean / "XDG_CONFIG_HOME/pip"
-    user.mkdir(parents=True)
-    (user / "pip.conf").write_text("[global]\nindex-url = https://user/simple\ntrusted-host = a\n    b:8080\n")
-    (clean / "pip.conf").write_text("[global]\nextra-index-url = https://x/simple https://y/simple\n[install]\nindex-url = https://no\n")
-    settings = pip_settings()
-    assert settings.indexes == ("https://user/simple", "https://x/simple", "https://y/simple")
-    assert settings.trusted_hosts == {"a", "b"}
-    monkeypatch.setenv("PIP_INDEX_URL", "https://environment/simple")
-    assert pip_settings().indexes[0] == "https://environment/simple"
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    assert pip_settings().indexes == ()
-
-
-def test_a_setting_may_be_written_with_underscores_as_pip_reads_it(clean: Path) -> None:
-    (clean / "pip.conf").write_text("[global]\nindex_url = https://mirror/simple\n")
-    assert pip_settings().indexes == ("https://mirror/simple",)
-
-
-@pytest.mark.parametrize("setting", ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"])
-def test_an_index_that_is_no_address_is_told_without_its_password(clean: Path, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
-    monkeypatch.setenv(setting, "https://me:s3cret@[mirror/simple")
-    with pytest.raises(ConfigError, match="pip config list") as caught:
-        pip_settings()
-    assert "s3cret" not in str(caught.value)
-
-
-def test_a_configuration_that_cannot_be_read_is_named(clean: Path) -> None:
-    (clean / "pip.conf").write_text("index-url = no section\n")
-    with pytest.raises(ConfigError, match=r"pip\.conf"):
-        pip_settings()
-
-
-def test_netrc_has_the_password_of_an_index(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (clean / "netrc").write_text("machine mirror login me password s3@cret\n")
-    (clean / "netrc").chmod(0o600)
-    monkeypatch.setenv("NETRC", str(clean / "netrc"))
-    settings = PipSettings(("https://mirror/simple",), (), frozenset())
-    assert settings.access("https://mirror/simple")[1].headers["Authorization"] == "Basic bWU6czNAY3JldA=="
-    assert settings.access("https://other/simple")[1].headers == {}

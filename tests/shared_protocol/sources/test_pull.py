@@ -33,11 +33,6 @@ from hybrid.tests.support.gguf_writer import write_tiny_llama
 from hybrid.tests.support.wheels import write_wheel
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "home")
-
-
 def nothing_kept(store: Store) -> bool:
     return not store.list() and not store.broken() and not any((store.root / "partial").glob("*"))
 
