@@ -1,39 +1,23 @@
-"""Typed look-ups in a JSON object from a model's folder: what is missing, of the wrong type or out of range names its key."""
+"""Look-ups in a JSON object from a model's folder."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-from ..errors import ModelFileError
-
-T = TypeVar("T")
+from .typed_keys import TypedKeys
 
 
-class Keys:
+class Keys(TypedKeys):
     """A key whose value is null counts as left out, as in the files' own library."""
 
     def __init__(self, file: str, values: Mapping[str, Any], prefix: str = "") -> None:
-        self.file = file
-        self.values = values
+        super().__init__(file, values)
         self.prefix = prefix  # of the keys in errors
 
-    def __contains__(self, key: str) -> bool:
-        return self.values.get(key) is not None
-
-    def get(self, key: str, kind: type[T], default: T | None = None) -> T:
-        value = self.values[key] if key in self else default
-        self.require(value is not None, key, "is missing")
-        right = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
-        self.require(right, key, f"must be {kind.__name__}, found {type(value).__name__}")
-        assert isinstance(value, kind)
-        return value
-
-    def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        value = self.get(key, int, default)
-        self.require(low <= value <= high, key, f"must lie between {low} and {high}, found {value!r:.40}")
-        return value
+    def shown(self, key: str) -> str:
+        return self.prefix + key
 
     def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
         """A float; JSON writes whole ones without a point."""
@@ -53,7 +37,3 @@ class Keys:
     def inner(self, key: str) -> Keys:
         """The object at `key`, empty when it is left out."""
         return Keys(self.file, self.get(key, dict, {}), f"{self.prefix}{key}.")
-
-    def require(self, holds: bool, key: str, problem: str) -> None:
-        if not holds:
-            raise ModelFileError(f"{self.file}: the key {self.prefix + key!r} {problem}")
