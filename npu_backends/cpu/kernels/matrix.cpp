@@ -1,6 +1,5 @@
 #include "matrix.h"
 
-#include <algorithm>
 #include <new>
 #include <vector>
 

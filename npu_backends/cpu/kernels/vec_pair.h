@@ -35,7 +35,6 @@ struct Pair {
     static Pair power_of_two(Pair n) { return {F8::power_of_two(n.left), F8::power_of_two(n.right)}; }
     float sum() const { return (left + right).sum(); }
     float largest() const { return F8::maximum(left, right).largest(); }
-
 };
 
 template <class F8>
