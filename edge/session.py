@@ -64,7 +64,7 @@ class Session:
         Raises ContextOverflow, and InvalidRequest when `known` is a finished answer; both before anything is computed.
         """
         limit, wanted = self.held.context, params.max_tokens
-        asked = len(prompt_ids) + (len(known) + 1 if wanted is None else wanted)
+        asked = len(prompt_ids) + (len(known) + 1 if wanted is None else wanted) - 1  # the last token drawn is never fed
         if asked > limit:
             raise ContextOverflow(asked=asked, limit=limit)
         seed = fresh_seed() if params.seed is None else params.seed
@@ -73,7 +73,7 @@ class Session:
         if text.stopped is not None or len(known) == wanted:
             raise InvalidRequest("the known output is finished already", param="known")
         num_cached = self.held.keep_common_prefix([*prompt_ids, *known])
-        last = limit - len(prompt_ids) if wanted is None else wanted
+        last = limit + 1 - len(prompt_ids) if wanted is None else wanted
         chunks = self._run([*prompt_ids, *known], len(known), text, params, seed, last)
         return EdgeAnswer(seed, len(prompt_ids), min(num_cached, len(prompt_ids)), known_text, chunks)
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from hybrid import LLM
 from hybrid.edge.native import NativeRuntime
 from hybrid.edge.session import Session
 from hybrid.shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest
@@ -90,13 +91,26 @@ def test_an_answer_continues_from_a_known_beginning_as_if_it_had_been_its_own(se
 
 def test_what_does_not_fit_is_refused_with_the_numbers(session: Session) -> None:
     prompt = [1] * 250
-    for asked, params in ((257, SamplingParams(max_tokens=7)), (257, SamplingParams())):
+    for ids, params in ((prompt, SamplingParams(max_tokens=8)), ([1] * 257, SamplingParams())):
         with pytest.raises(ContextOverflow) as error:
-            session.generate(prompt if params.max_tokens else [1] * 256, params)
-        assert (error.value.asked, error.value.limit) == (asked, 256)
+            session.generate(ids, params)
+        assert (error.value.asked, error.value.limit) == (257, 256)
     to_the_end = list(session.generate(prompt, SamplingParams(temperature=0.0, ignore_eos=True)))
-    assert len(to_the_end) == 6
+    assert len(to_the_end) == 7  # the last one is never fed
     assert to_the_end[-1].finish_reason == "length"
+
+
+def test_at_the_end_of_the_context_it_writes_what_the_cloud_writes(tiny_llama: Model) -> None:
+    params = SamplingParams(temperature=0.0, ignore_eos=True)
+    runtime = NativeRuntime(tiny_llama, context=64)
+    with LLM(tiny_llama, max_model_len=64) as cloud:
+        for length in (1, 63, 64):
+            prompt = list(range(10, 10 + length))
+            (expected,) = cloud.generate([prompt], params)
+            found = list(Session(runtime, tiny_llama).generate(prompt, params))
+            assert tuple(chunk.token_id for chunk in found) == expected.token_ids
+            assert len(found) == 65 - length and found[-1].finish_reason == expected.finish_reason == "length"
+    runtime.close()
 
 
 def test_a_cancelled_answer_ends_and_the_next_one_is_right(session: Session) -> None:
