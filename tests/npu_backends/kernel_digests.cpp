@@ -108,7 +108,8 @@ void change_rows(const RowKernels& row) {
     print("to_f16", kCount, 0, halves);
 }
 
-void attend(const RowKernels& row) {
+void attend(const Kernels& kernels) {
+    const RowKernels& row = kernels.row;
     constexpr int kBlock = 32, kBlocks = 4, kRows = 3, kPosition = 75;
     const int32_t table[kBlocks] = {2, 0, 3, 1};
     for (int dim : {16, 64, 80}) {
@@ -126,10 +127,10 @@ void attend(const RowKernels& row) {
                     };
                     AttentionWork work{queries.data(), kRows, heads, dim, kPosition, window, 0, 64, keys.data(), values.data(), table, kBlock,
                                        static_cast<int64_t>(kBlock) * dim, 0.125f, 5.0f};
-                    row.attend[capped](work, places(whole));
+                    kernels.attend[capped](work, places(whole));
                     work.begin = 64;
                     work.end = 96;
-                    row.attend[capped](work, places(part));
+                    kernels.attend[capped](work, places(part));
                     print("attend", dim * 10 + heads, window + capped, whole);
                     for (int v = 0; v < vectors; v++) {
                         const auto of = [&](std::vector<float>& to) {
@@ -150,6 +151,6 @@ void attend(const RowKernels& row) {
 int main() {
     multiply(KERNELS);
     change_rows(KERNELS.row);
-    attend(KERNELS.row);
+    attend(KERNELS);
     return 0;
 }

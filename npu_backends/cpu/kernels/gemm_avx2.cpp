@@ -129,12 +129,15 @@ void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, 
 
 }  // namespace
 
+constexpr RowKernels kAvx2RowKernels = row_kernels<Avx8>();
+
 #define HYBRID_GEMM(K) one_by_one<K, gemm<K>>,
-const Kernels kAvx2Kernels = {
+constexpr Kernels kAvx2Kernels = {
     "avx2",
     "avx2-3",
     {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
-    row_kernels<Avx8>(),
+    {attend<Pair<Avx8>, false>, attend<Pair<Avx8>, true>},
+    kAvx2RowKernels,
 };
 #undef HYBRID_GEMM
 

@@ -195,22 +195,16 @@ void gemm(const uint8_t* panels, int count, const Activations& inputs, int first
     for (; p < count; p++) all_rows<K, 1>(panels + p * bytes, inputs, first, rows, out + p * kPanel, out_stride);
 }
 
-RowKernels row_functions() {
-    RowKernels row = kAvx2Kernels.row;
-    row.attend[0] = attend<Avx16, false>;
-    row.attend[1] = attend<Avx16, true>;
-    return row;
-}
-
 }  // namespace
 
-// Attention over registers of sixteen; the other functions on rows are AVX2's, and are there when this is made: that table is a constant.
+// Attention over registers of sixteen; the other functions on rows are AVX2's.
 #define HYBRID_GEMM(K) gemm<K>,
-const Kernels kAvx512Kernels = {
+constexpr Kernels kAvx512Kernels = {
     "avx512",
     "avx512-3",
     {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
-    row_functions(),
+    {attend<Avx16, false>, attend<Avx16, true>},
+    kAvx2RowKernels,
 };
 #undef HYBRID_GEMM
 

@@ -154,14 +154,17 @@ void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, 
     }
 }
 
+constexpr RowKernels kRowKernels = row_kernels<Neon8>();
+
 }  // namespace
 
 #define HYBRID_GEMM(K) one_by_one<K, gemm<K>>,
-const Kernels kNeonKernels = {
+constexpr Kernels kNeonKernels = {
     "neon",
     "neon-3",
     {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
-    row_kernels<Neon8>(),
+    {attend<Pair<Neon8>, false>, attend<Pair<Neon8>, true>},
+    kRowKernels,
 };
 #undef HYBRID_GEMM
 

@@ -119,14 +119,17 @@ void gemm(const uint8_t* panel, const Activations& inputs, int first, int rows, 
     }
 }
 
+constexpr RowKernels kRowKernels = row_kernels<Scalar8>();
+
 }  // namespace
 
 #define HYBRID_GEMM(K) one_by_one<K, gemm<K>>,
-const Kernels kScalarKernels = {
+constexpr Kernels kScalarKernels = {
     "scalar",
     "scalar-3",
     {HYBRID_FOR_EVERY_KIND(HYBRID_GEMM)},
-    row_kernels<Scalar8>(),
+    {attend<Pair<Scalar8>, false>, attend<Pair<Scalar8>, true>},
+    kRowKernels,
 };
 #undef HYBRID_GEMM
 

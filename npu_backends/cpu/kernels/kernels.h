@@ -21,7 +21,7 @@ struct AttentionWork {
     int block_size;
     int64_t block_stride;   // f16 elements from one block to the next
     float scale;            // multiplies the scores
-    float softcap;          // then score = cap * tanh(score / cap); read by the second function of `attend` only
+    float softcap;          // then score = cap * tanh(score / cap); read by the second function of Kernels::attend only
 };
 
 // Attention over some keys, not yet divided by its total: e^(score - maximum) times values, and the sum of those weights.
@@ -31,7 +31,7 @@ struct Attended {
     float* total;    // [rows * heads]
 };
 
-// What is done to a row of floats. One list, filled from the templates of elementwise.h and attention.h by row_kernels.h.
+// What is done to a row of floats. One list, filled from templates by row_kernels.h.
 struct RowKernels {
     // int8 codes and scales of x[0 .. n), n a multiple of 32; rounds half to even
     void (*quantise)(const float* x, int n, int8_t* codes, GroupScale* scales);
@@ -48,13 +48,14 @@ struct RowKernels {
     // x = cap * tanh(x / cap), n a multiple of 8
     void (*soft_cap)(float* x, int n, float cap);
     void (*to_f16)(const float* x, int n, uint16_t* out);
-    // attention over one part of the keys, without and with a cap on the scores; a row that sees none of them gets total 0
-    void (*attend[2])(const AttentionWork& work, const Attended& out);
     // one head of one row: into += part, whose keys come after those of `into`
     void (*merge)(const Attended& into, const Attended& part, int head_dim);
     // x /= total; n a multiple of 16
     void (*divide)(float* x, int n, float total);
 };
+
+// Attention over one part of the keys; a row that sees none of them gets total 0.
+using Attend = void (*)(const AttentionWork& work, const Attended& out);
 
 // `count` panels, which follow one another, against `rows` rows from `first` on: out[r * out_stride + 0 .. 16 * count)
 using Gemm = void (*)(const uint8_t* panels, int count, const Activations& inputs, int first, int rows, float* out, int out_stride);
@@ -73,11 +74,15 @@ struct Kernels {
     const char* isa;
     const char* id;
     Gemm gemm[kKinds];
-    RowKernels row;
+    Attend attend[2];  // without and with a cap on the scores
+    const RowKernels& row;
 };
+
+// The tables are defined as constexpr: what had to run when the library is loaded would run in the instruction set of its file, on any CPU.
 
 extern const Kernels kScalarKernels;
 #if defined(__x86_64__)
+extern const RowKernels kAvx2RowKernels;  // AVX-512 uses them too
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 #endif

@@ -13,7 +13,7 @@ Model::Model(const HybridModelSpec& given, const Kernels& table)
     post_norms = std::any_of(layers.begin(), layers.end(), [](const LayerPlan& layer) {
         return layer.weights.attention_post_norm != nullptr || layer.weights.ffn_post_norm != nullptr;
     });
-    attend = kernels.row.attend[spec.attention_softcap > 0.0f ? 1 : 0];
+    attend = kernels.attend[spec.attention_softcap > 0.0f ? 1 : 0];
     // the largest use is one of: a normed row; a head of q, k or v and one row of it in f16; gate and up of a group; attention of a block
     // of rows, and of one part of their keys
     const int64_t heads = static_cast<int64_t>(kRowBlock + 1) * spec.head_dim;

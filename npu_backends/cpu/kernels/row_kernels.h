@@ -14,7 +14,6 @@ constexpr RowKernels row_kernels() {
         add<F8>,           rotate_interleaved<F8>,
         rotate_halves<F8>, {silu_multiply<F8>, gelu_multiply<F8>},
         soft_cap<F8>,      to_f16<F8>,
-        {attend<Pair<F8>, false>, attend<Pair<F8>, true>},
         merge<Pair<F8>>,   divide<Pair<F8>>,
     };
 }
