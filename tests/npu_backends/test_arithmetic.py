@@ -43,6 +43,16 @@ def test_the_kernels_equal_their_twin_for_every_size_of_heads(
 
 
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("rows", [2, 3, 35])
+def test_the_kernels_equal_their_twin_where_panels_are_taken_in_pairs_and_one_is_left(tiny_llama: Model, isa: str, rows: int) -> None:
+    # 10 panels onto the stream, 9 of the vocabulary, the last of them part padding: two an item from three rows on, with one thread
+    model = random_network(tiny_llama, num_layers=1, hidden_size=160, vocab_size=141)
+    ids = [id % 141 for id in IDS[:rows]]
+    with native(model, isa) as executor:
+        np.testing.assert_array_equal(run(executor, ids, TABLE), KernelTwin(model, ROUNDING[isa]).logits_of(ids))
+
+
+@pytest.mark.parametrize("isa", ISAS)
 def test_all_layers_of_the_real_model_equal_their_twin_to_the_bit(smollm2: Model, isa: str) -> None:
     model, ids = few_words(smollm2, 600), [504, 357, 282]
     with native(model, isa) as executor:
