@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 from ..shared_protocol.errors import ConfigError
 from ..shared_protocol.gguf import Tensor
 from ..shared_protocol.model import Model
-from .formats import FORMATS, dequantize, format_of, quantize
+from .formats import FORMATS, dequantize, fitting_type, format_of, quantize
 from .pages import forget
 
 Quantise = Literal["int8", "int4", "int4-symmetric", "none"]
 TYPES = {"int8": "Q8_0", "int4": "Q4_1", "int4-symmetric": "Q4_0"}
 FLOATS = ("F32", "F16", "BF16")
-BLOCK = 32  # weights, in all of TYPES
 ENDS = ("token_embd.weight", "output.weight")
 _AT_ONCE = 1 << 18  # elements that are float32 at any moment
 
@@ -73,13 +72,13 @@ def quantised(model: Model, choice: Quantise | None = None) -> Model:
     if choice is not None and choice not in get_args(Quantise):
         raise ConfigError(f"quantise must be one of {', '.join(get_args(Quantise))}, found {choice!r:.40}", param="quantise")
     floats = [tensor for tensor in model.tensors.values() if len(tensor.shape) == 2 and tensor.type_name in FLOATS]
-    divided = [tensor for tensor in floats if tensor.shape[1] % BLOCK == 0]
+    divided = [tensor for tensor in floats if _fits(tensor)]
     if choice == "none" or (choice is None and not (divided and model.path.is_dir())):
         return model
     choice = choice or "int8"
     if not divided:
         raise ConfigError(
-            f"the weights of {model.card.name} are {model.card.quantisation}: quantise={choice} takes float rows of a multiple of {BLOCK}",
+            f"the weights of {model.card.name} are {model.card.quantisation}: quantise={choice} takes float rows of a multiple of 32",
             hint="leave it out, or start from the float weights",
             param="quantise",
         )
@@ -100,3 +99,8 @@ def quantised(model: Model, choice: Quantise | None = None) -> Model:
         file_hash=hashlib.sha256(f"{model.card.file_hash} {choice}".encode()).hexdigest(),
     )
     return dataclasses.replace(model, card=card, tensors=tensors)
+
+
+def _fits(tensor: Tensor) -> bool:
+    """Whether the blocks of all choices, which are of one size, divide the rows; the others would become F16, and stay what they are."""
+    return all(fitting_type(type_name, tensor.shape[1]) == type_name for type_name in TYPES.values())

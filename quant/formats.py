@@ -36,7 +36,7 @@ def dequantize(tensor: Tensor) -> NDArray[np.float32]:
 
 
 def quantize(values: NDArray[np.floating[Any]], type_name: str) -> NDArray[np.uint8]:
-    """Pack values, whose last axis is a multiple of the block, into uint8 [bytes].
+    """Pack values, whose last axis is a multiple of the block (see `fitting_type`), into uint8 [bytes].
 
     Raises ModelFileError for values that the type cannot hold: a block of codes holds no NaN and no infinity, an f16 scale ends at 65504.
     """
@@ -62,6 +62,16 @@ def format_of(tensor: Tensor) -> Format:
     if chosen is None:
         raise ModelFileError(f"the tensor {tensor.name!r} has the type {tensor.type_name}; supported: {', '.join(FORMATS)}")
     return chosen
+
+
+def fitting_type(type_name: str, columns: int) -> str:
+    """The type in which rows of `columns` weights are stored when `type_name` is wanted: itself, or the first of its FALLBACK that fits.
+
+    A fallback never has fewer bits. F16 fits every row.
+    """
+    while columns % FORMATS[type_name].block:
+        type_name = FALLBACK[type_name]
+    return type_name
 
 
 def _plain(name: str, dtype: type[np.float16] | type[np.float32]) -> Format:
@@ -109,5 +119,18 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             _blocks("BF16", _unpack_bf16, _pack_bf16),
             _plain("F32", np.float32),
         )
+    }
+)
+
+# blocks of 256 -> blocks of 32 with at least as many bits -> F16
+FALLBACK: Mapping[str, str] = MappingProxyType(
+    {
+        "Q2_K": "Q4_0",
+        "Q3_K": "Q4_0",
+        "IQ4_XS": "IQ4_NL",
+        "Q4_K": "Q4_1",
+        "Q5_K": "Q5_1",
+        "Q6_K": "Q8_0",
+        **dict.fromkeys(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL"), "F16"),
     }
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hybrid.quant.formats import FORMATS, dequantize, quantize
+from hybrid.quant.formats import FALLBACK, FORMATS, dequantize, fitting_type, quantize
 from hybrid.shared_protocol.errors import ModelFileError
 from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
@@ -172,6 +172,35 @@ def test_values_that_no_scale_can_hold_are_refused(name: str, value: float) -> N
     values[1, 77] = value
     with pytest.raises(ModelFileError, match=name):
         quantize(values, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "at_576", "at_100"),
+    [
+        ("Q4_0", "Q4_0", "F16"),
+        ("Q8_0", "Q8_0", "F16"),
+        ("IQ4_NL", "IQ4_NL", "F16"),
+        ("Q2_K", "Q4_0", "F16"),
+        ("Q3_K", "Q4_0", "F16"),
+        ("Q4_K", "Q4_1", "F16"),
+        ("Q5_K", "Q5_1", "F16"),
+        ("Q6_K", "Q8_0", "F16"),
+        ("IQ4_XS", "IQ4_NL", "F16"),
+        ("BF16", "BF16", "BF16"),
+    ],
+)
+def test_rows_that_are_no_multiple_of_a_block_are_stored_in_a_type_that_fits(name: str, at_576: str, at_100: str) -> None:
+    assert (fitting_type(name, 576), fitting_type(name, 100), fitting_type(name, 512)) == (at_576, at_100, name)
+
+
+def test_every_type_stores_rows_of_any_width_and_never_in_fewer_bits() -> None:
+    for name, chosen in FORMATS.items():
+        for columns in (1, 32, 100, 576, 768):
+            fitting = FORMATS[fitting_type(name, columns)]
+            values = np.ones((3, columns), np.float32)
+            assert np.abs(dequantize(tensor(fitting.name, values.shape, quantize(values, fitting.name))) - 1).max() < 0.01
+            assert fitting.bits >= chosen.bits
+    assert set(FALLBACK) == set(BLOCKED)
 
 
 def test_bits_per_weight_count_the_scales() -> None:
