@@ -1,1 +1,1 @@
-"""From a model to a chip (its own milestone; nothing is here yet)."""
+"""From a model to a chip (nothing is here yet)."""

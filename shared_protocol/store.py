@@ -115,6 +115,8 @@ class Store:
         try:
             folder.rename(target)
         except OSError:
+            if not target.exists():
+                raise
             raise Conflict(f"the model {name!r} is there already", hint=f"hybrid rm {name} first") from None
         return self.show(name)
 
