@@ -133,7 +133,8 @@ inline void add_float_group(const uint8_t* group, int64_t panel_bytes, const int
     }
 }
 
-// A tile of rows against one or two panels. With each group, `step` bytes are fetched from `ahead` on, for later.
+// A tile of rows against one or two panels. With each group, `step` bytes are fetched from `ahead` on, for later; where a row or two wait
+// for memory, those that follow in the stream.
 template <int K, int Rows, int Panels>
 void tile(const uint8_t* panel, const Activations& inputs, int first, const uint8_t* ahead, int step, float* out, int64_t out_stride) {
     const int groups = inputs.groups();
@@ -148,7 +149,13 @@ void tile(const uint8_t* panel, const Activations& inputs, int first, const uint
         const uint8_t* header = panel;
         panel += header_bytes(K);
         for (int g = unit; g < unit + unit_groups(K); g++, panel += group_bytes(K), codes += kGroup) {
-            for (int line = 0; line < step; line += 64, ahead += 64) _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
+            if constexpr (Rows < kRowsForPairs) {  // one tile: whole groups, and no loop that costs a single row 5 %
+                for (int line = 0; line < group_bytes(K); line += 64) {
+                    _mm_prefetch(reinterpret_cast<const char*>(panel + kAhead + line), _MM_HINT_T0);
+                }
+            } else {
+                for (int line = 0; line < step; line += 64, ahead += 64) _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
+            }
             if constexpr (is_float(K)) {
                 add_float_group<K, Rows, Panels>(panel, bytes, codes, inputs.columns, scales + g, groups, sums);
             } else {
@@ -164,12 +171,12 @@ void tile(const uint8_t* panel, const Activations& inputs, int first, const uint
     }
 }
 
-// One tile of up to five rows, else tiles of nearly equal height up to four. While a few rows wait for memory, what follows soon is fetched.
+// One tile of up to five rows, else tiles of nearly equal height up to four.
 template <int K, int Panels>
 void all_rows(const uint8_t* panel, const Activations& inputs, int first, int rows, float* out, int out_stride) {
     constexpr int kLines = (Panels * group_bytes(K) + 63) / 64;  // of a group
     const int tiles = rows <= kHighest ? 1 : (rows + kTileRows - 1) / kTileRows, step = (kLines + tiles - 1) / tiles * 64;
-    const uint8_t* ahead = panel + (rows < kRowsForPairs ? kAhead : Panels * panel_bytes(K, inputs.columns));
+    const uint8_t* ahead = panel + Panels * panel_bytes(K, inputs.columns);
     for (int done = 0, left = tiles; left > 0; left--) {
         const int height = (rows - done + left - 1) / left;
         float* to = out + static_cast<int64_t>(done) * out_stride;
