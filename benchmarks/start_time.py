@@ -4,7 +4,7 @@
     {"results": [{"model", "start": "cold" | "warm", "seconds", "memory_over_file", "hashed"}], ...}
 
 Cold: the panels are not on disk yet, the model's file is in the page cache. Warm: a start before has made them. Every start is a process
-of its own; medians. `memory_over_file` is the growth of the peak resident memory during the start, over the size of the model's file.
+of its own; medians. `memory_over_file` is the growth of resident memory to its peak, over the size of the model's file. Linux only.
 `hashed` says whether the start read the whole file to hash it.
 """
 
@@ -22,17 +22,20 @@ from pathlib import Path
 from timing import machine, open_model
 
 START = """
-import json, resource, sys, time
+import json, sys, time
+from pathlib import Path
 import hybrid.cloud.engine.llm as llm
 import hybrid.shared_protocol.store as store
 
 hashed = []
 once = store.sha256_of
 store.sha256_of = lambda path: hashed.append(path) or once(path)
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-before, began = peak(), time.perf_counter()
+memory = lambda: dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew: a process inherits that of the one that started it
+before, began = int(memory()["VmRSS"].split()[0]), time.perf_counter()
 model = llm.LLM(sys.argv[1], max_model_len=2048)
-print(json.dumps([time.perf_counter() - began, peak() - before, bool(hashed)]))
+seconds = time.perf_counter() - began
+print(json.dumps([seconds, (int(memory()["VmHWM"].split()[0]) - before) * 1024, bool(hashed)]))
 """
 
 
