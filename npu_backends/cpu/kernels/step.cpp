@@ -31,7 +31,7 @@ void Step::run() {
 }
 
 void Step::embed() {
-    member_.for_each(batch_.tokens, [&](int row) { 
+    member_.for_each(batch_.tokens, [&](int row) {
         load_row(s_.embedding, batch_.token_ids[row], hidden(row));
         for (int i = 0; i < s_.hidden; i++) hidden(row)[i] *= s_.embedding_scale;
     });

@@ -39,6 +39,12 @@ class Step {
     void embed();
     void normalise_row(int row, const float* weight, const Activations& out, int out_row);
     void normalise(const float* weight);
+    void project_onto_hidden(const HybridMatrix& matrix, const Activations& inputs, const float* post_norm);
+    template <class Put>
+    void for_each_product(const HybridMatrix& matrix, int outputs, const Activations& inputs, int rows, Put put);
+    void project(const HybridMatrix& matrix, const Activations& inputs, void (*put)(float* to, const float* from, int n), float* rows);
+    void gate_and_up(const HybridLayer& weights);
+    void predict();
     // step_attention.cpp
     void project_heads(int layer, const LayerPlan& plan);
     void store_query(int row, int head, const float* values);
@@ -53,12 +59,6 @@ class Step {
     float* query_at(int row, int kv_head) const {
         return m_.query.get() + (static_cast<int64_t>(kv_head) * batch_.tokens + row) * m_.shared_columns();
     }
-    void project_onto_hidden(const HybridMatrix& matrix, const Activations& inputs, const float* post_norm);
-    template <class Put>
-    void for_each_product(const HybridMatrix& matrix, int outputs, const Activations& inputs, int rows, Put put);
-    void project(const HybridMatrix& matrix, const Activations& inputs, void (*put)(float* to, const float* from, int n), float* rows);
-    void gate_and_up(const HybridLayer& weights);
-    void predict();
 
     Model& m_;
     const HybridModelSpec& s_;
