@@ -87,7 +87,7 @@ def test_a_request_beyond_the_whole_quota_shows_it(tmp_path: Path) -> None:
     assert printed(HARD, "--policy", str(file), "--max-tokens", "200", "--user", "ann")["reason"] == "quota_degraded"
 
 
-@pytest.mark.parametrize("arguments", [[], ["hi", "--messages", "x.json"], ["hi", "--max-tokens", "0"], ["hi", "--what"]])
+@pytest.mark.parametrize("arguments", [["explain"], ["hi", "--messages", "x.json"], ["hi", "--max-tokens", "0"], ["hi", "--what"]])
 def test_wrong_usage_is_said(arguments: list[str]) -> None:
     result = run(*arguments)
     assert result.exit_code == 2 and "Error" in result.output

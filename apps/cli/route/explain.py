@@ -1,4 +1,4 @@
-"""`hybrid route`: where a prompt would be answered, and why. It sends nothing and generates nothing."""
+"""`hybrid route explain`, or `hybrid route PROMPT`: where a prompt would be answered, and why. It sends and generates nothing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import click
 import msgspec
 
-from ...router.complexity import Parts
-from ...router.decide import decide
-from ...router.decision import Decision
-from ...router.plan import SpeculationFacts
-from ...router.policy import Policy
-from ...router.quota import QuotaView
-from ...router.request import RouteContext, RouteRequest, TokenCounter
-from ...shared_protocol.errors import InvalidRequest, NotFound
-from ...shared_protocol.runtime import DeviceState, LinkState
+from ....router.complexity import Parts
+from ....router.decide import decide
+from ....router.decision import Decision
+from ....router.plan import SpeculationFacts
+from ....router.policy import Policy
+from ....router.quota import QuotaView
+from ....router.request import RouteContext, RouteRequest, TokenCounter
+from ....shared_protocol.errors import InvalidRequest, NotFound
+from ....shared_protocol.runtime import DeviceState, LinkState
 
 BAR = 20  # characters of a full bar
 
@@ -32,7 +32,7 @@ BAR = 20  # characters of a full bar
 @click.option("--no-device", is_flag=True, help="As if no model answered on the device.")
 @click.option("--no-cloud", is_flag=True, help="As if the cloud could not be reached.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def route(
+def explain(
     prompt: str | None,
     messages: str | None,
     policy_file: str | None,
@@ -117,7 +117,7 @@ def _messages(prompt: str | None, file: str | None) -> Any:
 
 
 def _counter(model: str) -> TokenCounter:
-    from ...shared_protocol.model import load_model
+    from ....shared_protocol.model import load_model
 
     loaded = load_model(model)
     return lambda request: len(loaded.render_chat(request.to_openai()))

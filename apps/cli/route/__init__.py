@@ -1,0 +1,19 @@
+"""`hybrid route`: what a policy does with a prompt, and with many."""
+
+from __future__ import annotations
+
+import click
+
+from ..lazy_group import Lazy, LazyGroup
+
+COMMANDS = {
+    "explain": Lazy("explain", "explain", "Explain where a prompt would be answered, and why."),
+}
+
+
+@click.command(cls=LazyGroup, package=__package__, lazy=COMMANDS, default="explain")
+def route() -> None:
+    """Explain where a prompt would be answered, and test policies.
+
+    `hybrid route PROMPT` is short for `hybrid route explain PROMPT`, with all of its options.
+    """
