@@ -1,6 +1,7 @@
 """What the owner of a deployment has decided: thresholds and verdicts, frozen, with a hash that every decision carries.
 
-`default.toml` documents every key and holds its default; `policy_file.py` checks what a file says.
+A key is a field of its table's struct here, with its range and a sentence for the JSON schema, and a line of `default.toml`, which
+documents it and holds its default. `policy_file.py` reads a file by these structs; `policy_schema.py` publishes them.
 """
 
 from __future__ import annotations
@@ -9,63 +10,80 @@ import hashlib
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from ..shared_protocol.errors import ConfigError
 from .policy_file import Tables, overlay, parse
-from .verdict import Verdict
+
+# A number always has both bounds: they also keep out what is no number, and infinity.
+Finding = Literal["public", "local_only", "block"]  # verdict.Verdict without "redact", which no policy may ask for yet
+Phrase = Annotated[
+    str,
+    Meta(title="words or phrases of up to four words, in lower case", pattern=r"^[^A-Z\s]+(\s+[^A-Z\s]+){0,3}$", max_length=100),
+]
 
 
-class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict of each kind of finding. None is `redact`: that is not served yet, and refused at load."""
+class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a finding of each kind means for the whole conversation, from now on."""
 
-    email: Verdict
-    phone: Verdict
-    card: Verdict
-    iban: Verdict
-    ip: Verdict
-    secret: Verdict
-    topic: Verdict
-    unreadable: Verdict  # local_only or block: what no detector could judge fails closed
-    topic_words: tuple[str, ...]
-    max_characters: int
-    too_hard_from: float  # 0..1
-
-
-class ComplexityPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    cascade_from: float  # 0..1
-    hard_from: float  # cascade_from..1
+    email: Annotated[Finding, Meta(description="E-mail addresses.")]
+    phone: Annotated[Finding, Meta(description="Phone numbers.")]
+    card: Annotated[Finding, Meta(description="Payment card numbers whose check digit holds.")]
+    iban: Annotated[Finding, Meta(description="Bank accounts whose check digits hold.")]
+    ip: Annotated[Finding, Meta(description="Addresses of machines.")]
+    secret: Annotated[Finding, Meta(description="Private keys, API keys, tokens, passwords.")]
+    topic: Annotated[Finding, Meta(description="One of topic_words occurs.")]
+    unreadable: Annotated[Literal["local_only", "block"], Meta(description="What no detector could judge: it fails closed.")]
+    topic_words: Annotated[tuple[Phrase, ...], Meta(max_length=10_000, description="Words that make a conversation private.")]
+    max_characters: Annotated[int, Meta(ge=1, le=10_000_000, description="A longer conversation counts as unreadable.")]
+    too_hard_from: Annotated[float, Meta(ge=0, le=1, description="A private conversation of this complexity or more is refused.")]
 
 
-class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    threshold: float  # 0..1
-    quantile: float  # 0..1
-    quantile_weight: float  # 0..1
+class ComplexityPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bands of the complexity score: 0 -- edge -- cascade_from -- cascade -- hard_from -- cloud -- 1."""
+
+    cascade_from: Annotated[float, Meta(ge=0, le=1, description="Below it the device answers. Not above hard_from.")]
+    hard_from: Annotated[float, Meta(ge=0, le=1, description="From it on the cloud is needed.")]
 
 
-class QuotaPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    capacity: int  # tokens; 0 lets nothing through
-    refill_per_s: float  # tokens per second
-    assumed_output: int  # tokens
-    on_exhausted: Literal["degrade", "refuse"]
+class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When the device's answer of a cascade is kept."""
+
+    threshold: Annotated[float, Meta(ge=0, le=1, description="It is kept from this confidence on.")]
+    quantile: Annotated[float, Meta(ge=0, le=1, description="Which quantile of the token probabilities is looked at.")]
+    quantile_weight: Annotated[float, Meta(ge=0, le=1, description="What it weighs against their geometric mean.")]
 
 
-class EdgePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    min_battery: float  # 0..1
-    min_thermal_headroom: float  # 0..1
-    max_prompt_tokens: int
+class QuotaPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tokens of the cloud per user: a bucket that fills at a steady rate."""
+
+    capacity: Annotated[int, Meta(ge=0, le=2**40, description="Tokens the bucket holds. 0 lets nothing through.")]
+    refill_per_s: Annotated[float, Meta(ge=0, le=1e12, description="Tokens per second.")]
+    assumed_output: Annotated[int, Meta(ge=1, le=2**40, description="Tokens kept free for an answer of unknown length.")]
+    on_exhausted: Annotated[Literal["degrade", "refuse"], Meta(description="The device answers instead, or nobody.")]
 
 
-class SpeculationPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    mode: Literal["auto", "always", "off"]
-    draft_below: float  # 0..1
-    max_draft: int  # tokens, 1..64
-    min_gain: float  # ratio, 1 or more
+class EdgePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When the device counts as unavailable for what the cloud may answer too."""
+
+    min_battery: Annotated[float, Meta(ge=0, le=1, description="Below this share of a full battery.")]
+    min_thermal_headroom: Annotated[float, Meta(ge=0, le=1, description="Below this: 0 is throttled, 1 is cool.")]
+    max_prompt_tokens: Annotated[int, Meta(ge=0, le=2**40, description="For longer prompts (tokens).")]
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class SpeculationPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When the device drafts and the cloud verifies."""
+
+    mode: Annotated[Literal["auto", "always", "off"], Meta(description="auto: when measured times say that it is faster.")]
+    draft_below: Annotated[float, Meta(ge=0, le=1, description="Hard prompts below this complexity are drafted.")]
+    max_draft: Annotated[int, Meta(ge=1, le=64, description="Tokens drafted per round.")]
+    min_gain: Annotated[float, Meta(ge=1, le=1e6, description="auto drafts when it is so many times faster.")]
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A complete, checked policy. Two policies of equal values have equal hashes, however they are written."""
 
     privacy: PrivacyPolicy
@@ -94,7 +112,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @staticmethod
     def parse(text: str, source: str = "policy") -> Policy:
         """A policy from the text of a file: `Policy.parse('[speculation]\\nmode = "always"')`. Raises ConfigError."""
-        return msgspec.convert(overlay(_default_tables(), parse(text, source), text, source), Policy)
+        return msgspec.convert(overlay(default_tables(), parse(text, source, Policy), text, source), Policy)
 
     @cached_property
     def hash(self) -> str:
@@ -103,11 +121,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @cache
-def _default_tables() -> Tables:
+def default_tables() -> Tables:
+    """What `default.toml` says. Read only."""
     text = (files(__package__) / "default.toml").read_text(encoding="utf-8")
-    return parse(text, "default.toml")
+    return parse(text, "default.toml", Policy)
 
 
 @cache
 def _default() -> Policy:
-    return msgspec.convert(_default_tables(), Policy)
+    return msgspec.convert(default_tables(), Policy)

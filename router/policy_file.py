@@ -1,103 +1,84 @@
-"""Reading a policy file: every key is known and in range, or the error names the file, the line and the dotted key."""
+"""Reading a policy file: every key is known and in range, or the error names the file, the line and the dotted key.
+
+Which keys there are and what they may hold is said by the struct that the file is read for, and nowhere here.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
+from msgspec import inspect
 
 from ..shared_protocol.errors import ConfigError
 
 Tables = dict[str, dict[str, Any]]
-Rule = Callable[[Any], str | None]  # what the value should have been, or None when it is right
 
 
-def _one_of(*words: str) -> Rule:
-    wanted = " or ".join((", ".join(f'"{word}"' for word in words[:-1]), f'"{words[-1]}"'))
-    return lambda value: None if isinstance(value, str) and value in words else wanted
-
-
-def _number(low: float, high: float = math.inf) -> Rule:
-    wanted = f"a number between {low:g} and {high:g}" if high < math.inf else f"a finite number, {low:g} or more"
-
-    def rule(value: Any) -> str | None:
-        right = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
-        return None if right else wanted
-
-    return rule
-
-
-def _integer(low: int, high: int) -> Rule:
-    def rule(value: Any) -> str | None:
-        right = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-        return None if right else f"a whole number between {low} and {high}"
-
-    return rule
-
-
-def _phrases(value: Any) -> str | None:
-    right = isinstance(value, list) and len(value) <= 10_000
-    right = right and all(isinstance(v, str) and v == v.lower().strip() and 0 < len(v) <= 100 and len(v.split()) <= 4 for v in value)
-    return None if right else "a list of words or phrases of up to four words, in lower case"
-
-
-_UNIT = _number(0, 1)
-_VERDICT = _one_of("public", "local_only", "block")
-_MODES = ("auto", "always", "off")
-_TOKENS = _integer(0, 2**40)
-
-SCHEMA: Mapping[str, Mapping[str, Rule]] = {
-    "privacy": {
-        **dict.fromkeys(("email", "phone", "card", "iban", "ip", "secret", "topic"), _VERDICT),
-        "unreadable": _one_of("local_only", "block"),
-        "topic_words": _phrases,
-        "max_characters": _integer(1, 10_000_000),
-        "too_hard_from": _UNIT,
-    },
-    "complexity": {"cascade_from": _UNIT, "hard_from": _UNIT},
-    "confidence": {"threshold": _UNIT, "quantile": _UNIT, "quantile_weight": _UNIT},
-    "quota": {
-        "capacity": _TOKENS,
-        "refill_per_s": _number(0, 1e12),
-        "assumed_output": _integer(1, 2**40),
-        "on_exhausted": _one_of("degrade", "refuse"),
-    },
-    "edge": {"min_battery": _UNIT, "min_thermal_headroom": _UNIT, "max_prompt_tokens": _TOKENS},
-    "speculation": {"mode": _one_of(*_MODES), "draft_below": _UNIT, "max_draft": _integer(1, 64), "min_gain": _number(1, 1e6)},
-}
-
-
-def parse(text: str, source: str) -> Tables:
-    """The tables of a policy file. Raises ConfigError at the first key that is unknown, of a wrong type or out of range."""
+def parse(text: str, source: str, shape: type[msgspec.Struct]) -> Tables:
+    """The tables of a policy file for `shape`, a struct of structs. Raises ConfigError at the first key that is unknown or wrong."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{source}: not TOML: {error}", hint="see router/default.toml for a file that is") from None
+    tables = _types(shape)
     for table, values in document.items():
         where = f"{source}:{line_of(text, table)}"
         if table == "rule":
-            raise ConfigError(f"{where}: [[rule]] is not served yet", hint="use the thresholds of the tables " + ", ".join(SCHEMA))
-        if table not in SCHEMA:
-            raise ConfigError(f"{where}: unknown table [{table}]", param=table, hint="known: " + ", ".join(SCHEMA))
+            raise ConfigError(f"{where}: [[rule]] is not served yet", hint="use the thresholds of the tables " + ", ".join(tables))
+        if table not in tables:
+            raise ConfigError(f"{where}: unknown table [{table}]", param=table, hint=_known(table, list(tables), "known"))
         if not isinstance(values, dict):
             raise ConfigError(f"{where}: {table} must be a table, found {_shown(values)}", param=table)
+        types = _types(tables[table])
         for key, value in values.items():
-            _check(text, source, table, key, value)
+            dotted = f"{table}.{key}"
+            where = f"{source}:{line_of(text, table, key)}"
+            if key not in types:
+                hint = _known(key, list(types), f"known in [{table}]")
+                raise ConfigError(f"{where}: unknown key {dotted}", param=dotted, hint=hint)
+            try:
+                msgspec.convert(value, types[key])
+            except msgspec.ValidationError:
+                found = _shown(value)
+                raise ConfigError(f"{where}: {dotted} must be {_wanted(types[key])}, found {found}", param=dotted) from None
     return document
 
 
-def _check(text: str, source: str, table: str, key: str, value: Any) -> None:
-    dotted = f"{table}.{key}"
-    where = f"{source}:{line_of(text, table, key)}"
-    rule = SCHEMA[table].get(key)
-    if rule is None:
-        raise ConfigError(f"{where}: unknown key {dotted}", param=dotted, hint=f"known in [{table}]: " + ", ".join(SCHEMA[table]))
-    if value == "redact" and table == "privacy":
-        raise ConfigError(f'{where}: {dotted} = "redact" is not served yet', param=dotted, hint='"local_only" keeps it on the device')
-    if wanted := rule(value):
-        raise ConfigError(f"{where}: {dotted} must be {wanted}, found {_shown(value)}", param=dotted)
+def _types(shape: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(shape)}
+
+
+def _known(word: str, words: list[str], label: str) -> str:
+    """The words there are, the one that was probably meant first."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, words, 1)
+    return (f"did you mean {near[0]}? " if near else "") + f"{label}: " + ", ".join(words)
+
+
+def _wanted(kind: Any) -> str:
+    """What a value of this type looks like, in words."""
+    info = inspect.type_info(kind)
+    while isinstance(info, inspect.Metadata):
+        info = info.type
+    match info:
+        case inspect.LiteralType(values=words):
+            *most, last = [f'"{word}"' for word in words]
+            return f"{', '.join(most)} or {last}" if most else last
+        case inspect.IntType(ge=low, le=high):
+            return f"a whole number between {low} and {high}"
+        case inspect.FloatType(ge=low, le=high):
+            return f"a number between {low:g} and {high:g}"
+        case inspect.VarTupleType(item_type=inspect.Metadata(extra_json_schema={"title": title})):
+            return f"a list of {title}"
+        case inspect.StrType(max_length=longest):
+            return "a text" if longest is None else f"a text of up to {longest} characters"
+        case inspect.BoolType():
+            return "true or false"
+    return f"what the JSON schema says ({type(info).__name__.removesuffix('Type').lower()})"
 
 
 def overlay(defaults: Tables, tables: Tables, text: str, source: str) -> Tables:
@@ -112,6 +93,10 @@ def overlay(defaults: Tables, tables: Tables, text: str, source: str) -> Tables:
             param=f"complexity.{key}",
             hint="set both, cascade_from being the smaller",
         )
+    for word in merged["privacy"]["topic_words"]:
+        if word != word.lower().strip():  # a schema's pattern knows capital letters of ASCII only, and lets a last newline pass
+            where = f"{source}:{line_of(text, 'privacy', 'topic_words')}"
+            raise ConfigError(f"{where}: privacy.topic_words must be in lower case, found {_shown(word)}", param="privacy.topic_words")
     return merged
 
 
