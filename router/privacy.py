@@ -8,18 +8,20 @@ Everything that would be sent is searched, every time, in linear time. Whatever 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NoReturn, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from ..shared_protocol.errors import NotShareable
-from .detect.accounts import count_cards, count_ibans
-from .detect.network import count_addresses, count_emails
-from .detect.phones import count_phones
+from .detect.accounts import find_cards, find_ibans
+from .detect.finding import Finding, resolve
+from .detect.network import find_addresses, find_emails
+from .detect.phones import find_phones
 from .detect.scan import Scan
-from .detect.secrets import count_secrets
-from .detect.topics import count_topics
+from .detect.secrets import find_secrets
+from .detect.topics import find_topics
 from .policy import Policy
 from .request import RouteRequest
 from .verdict import Verdict, strictest
@@ -28,14 +30,14 @@ Kind = Literal["email", "phone", "card", "iban", "ip", "secret", "topic", "unrea
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-# kind -> how many are in a text; to raise is to call the text unreadable
-DETECTORS: dict[Kind, Callable[[Scan], int]] = {
-    "email": count_emails,
-    "phone": count_phones,
-    "card": count_cards,
-    "iban": count_ibans,
-    "ip": count_addresses,
-    "secret": count_secrets,
+# kind -> what is in a text; to raise is to call the text unreadable
+DETECTORS: dict[Kind, Callable[[Scan], list[Finding]]] = {
+    "email": find_emails,
+    "phone": find_phones,
+    "card": find_cards,
+    "iban": find_ibans,
+    "ip": find_addresses,
+    "secret": find_secrets,
 }
 
 
@@ -44,49 +46,51 @@ class Assessment:
     """The verdict on a text or conversation, and how many findings of each kind led to it. It holds none of the text."""
 
     verdict: Verdict
-    findings: Mapping[Kind, int] = field(default_factory=dict)
+    findings: Mapping[str, int] = field(default_factory=dict)
 
 
 def classify(text: str, policy: Policy) -> Assessment:
     """Judge one text. Never raises: a detector that fails makes the text `unreadable`."""
-    findings: dict[Kind, int] = {}
-    _search(text, policy, findings)
+    findings = Counter(one.kind for one in search(text, policy))
     return Assessment(_verdict(findings, policy), findings)
 
 
-def _search(text: str, policy: Policy, findings: dict[Kind, int]) -> None:
-    """Add what is in `text` to `findings`."""
+def search(text: str, policy: Policy) -> list[Finding]:
+    """All that the detectors find in one text; findings may overlap. Never raises: what cannot be judged is one finding `unreadable`
+    over the whole text."""
     if len(text) > policy.privacy.max_characters:
-        findings["unreadable"] = findings.get("unreadable", 0) + 1
-        return
+        return [Finding("unreadable", 0, len(text))]
     scan = Scan(text)
-    for kind, count in DETECTORS.items():
+    found: list[Finding] = []
+    for detect in DETECTORS.values():
         try:
-            number = count(scan)
+            found += detect(scan)
         except Exception:  # whatever a detector trips over must not let the text out
-            kind, number = "unreadable", 1
-        if number:
-            findings[kind] = findings.get(kind, 0) + number
-    if number := count_topics(scan, policy.privacy.topic_words):
-        findings["topic"] = findings.get("topic", 0) + number
+            found.append(Finding("unreadable", 0, len(text)))
+    return found + find_topics(scan, policy.privacy.topic_words)
 
 
-def _verdict(findings: Mapping[Kind, int], policy: Policy, floor: Verdict = "public") -> Verdict:
+def find(text: str, policy: Policy) -> list[Finding]:
+    """What may not leave the device as it is: the findings whose verdict is not `public`, in the order of the text, none overlapping."""
+    return resolve(one for one in search(text, policy) if getattr(policy.privacy, one.kind) != "public")
+
+
+def _verdict(findings: Mapping[str, int], policy: Policy, floor: Verdict = "public") -> Verdict:
     return strictest((floor, *(getattr(policy.privacy, kind) for kind in findings)))
 
 
 def assess(request: RouteRequest, policy: Policy, floor: Verdict = "public") -> Assessment:
     """Judge a whole conversation: the strictest verdict of all its texts, and of `floor`, what was said before."""
-    findings: dict[Kind, int] = {}
+    findings: Counter[str] = Counter()
     if request.unreadable:
         findings["unreadable"] = len(request.unreadable)
     length = 0
     for text in request.texts():
         length += len(text)
         if length > policy.privacy.max_characters:
-            findings["unreadable"] = findings.get("unreadable", 0) + 1
+            findings["unreadable"] += 1
             break
-        _search(text, policy, findings)
+        findings.update(one.kind for one in search(text, policy))
     return Assessment(_verdict(findings, policy, floor), findings)
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from stdnum import iban, luhn, numdb
 
+from .finding import Finding
 from .scan import Scan
 
 MAX_CANDIDATES = 64
@@ -49,61 +50,62 @@ _CARD_CONTEXT = re.compile(r"(?i)\b(?:cards?|visa|mastercard|amex|maestro|credit
 _FRACTION = re.compile(r"\d+\.\d+")
 
 
-def count_cards(scan: Scan) -> int:
+def find_cards(scan: Scan) -> list[Finding]:
     """Numbers with the length, prefix and check digit of a payment card, also in groups; beside the word "card" any prefix does."""
     budget = Budget()
     text = scan.text
-    found = 0
+    found = []
     for chains, candidates in ((scan.chains, _card_candidates), (scan.wrapped, _wrapped_candidates)):
         for chain in chains:
             start, end = chain.span()
             if end - start < 12:
                 continue
-            for digits in candidates(chain[0]):
+            for left, right in candidates(chain[0]):
+                digits = "".join(_DIGITS.findall(chain[0], left, right))
                 if _CARD.fullmatch(digits) or _CARD_CONTEXT.search(text, max(0, start - 40), start):
                     budget.spend()
-                    found += bool(luhn.is_valid(digits))
+                    if luhn.is_valid(digits):
+                        found.append(scan.finding("card", start + left, start + right))
     return found
 
 
-def _card_candidates(chain: str) -> Iterator[str]:
-    groups = _DIGITS.findall(chain)
+def _card_candidates(chain: str) -> Iterator[tuple[int, int]]:
+    groups = [match.span() for match in _DIGITS.finditer(chain)]
     if not _FRACTION.fullmatch(chain):
-        yield from (group for group in groups if 12 <= len(group) <= 19)
-    if 12 <= len(groups) <= 19 and all(len(group) == 1 for group in groups):
-        yield "".join(groups)
+        yield from ((start, end) for start, end in groups if 12 <= end - start <= 19)
+    if 12 <= len(groups) <= 19 and all(end - start == 1 for start, end in groups):
+        yield 0, len(chain)
         return
-    for at, end in _shaped(groups):
-        yield "".join(groups[at:end])
+    yield from _shaped(groups)
 
 
-def _wrapped_candidates(chain: str) -> Iterator[str]:
+def _wrapped_candidates(chain: str) -> Iterator[tuple[int, int]]:
     """Groups that go on in the next line, once: a column of numbers is none."""
-    spans = [match.span() for match in _DIGITS.finditer(chain)]
-    groups = [chain[start:end] for start, end in spans]
-    for at, end in _shaped(groups):
-        if chain.count("\n", spans[at][0], spans[end - 1][1]) == 1:
-            yield "".join(groups[at:end])
+    for start, end in _shaped([match.span() for match in _DIGITS.finditer(chain)]):
+        if chain.count("\n", start, end) == 1:
+            yield start, end
 
 
-def _shaped(groups: list[str]) -> Iterator[tuple[int, int]]:
-    """Where groups begin and end that have the lengths of a card's."""
-    lengths = [len(group) for group in groups]
+def _shaped(groups: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """From where to where groups have the lengths of a card's."""
+    lengths = [end - start for start, end in groups]
     for at, length in enumerate(lengths):
         if length == 4:  # as all shapes begin
-            yield from ((at, at + len(shape)) for shape in _CARD_SHAPES if lengths[at : at + len(shape)] == shape)
+            for shape in _CARD_SHAPES:
+                if lengths[at : at + len(shape)] == shape:
+                    yield groups[at][0], groups[at + len(shape) - 1][1]
 
 
 _IBAN = re.compile(r"[A-Za-z]{2}\d{2}(?:(?:[ \t.-]{0,3}|[ \t]{0,3}\r?\n[ \t>]{0,8})[A-Za-z0-9]){11,30}")
 _IBAN_FIELD = re.compile(r"(\d+)!?[nac]")
 
 
-def count_ibans(scan: Scan) -> int:
+def find_ibans(scan: Scan) -> list[Finding]:
     """Account numbers of a country of the registry, of its length, whose check digits hold; spaces, ends of lines and small letters do
     not matter."""
     budget = Budget()
     text = scan.text
-    found = 0
+    found = []
     for chain in scan.chains:
         start = chain.start() - 2
         if start < 0 or not text[start].isalpha() or not text[start + 1].isalpha() or (start and text[start - 1].isalnum()):
@@ -111,11 +113,12 @@ def count_ibans(scan: Scan) -> int:
         match = _IBAN.match(text, start)
         if match is None:
             continue
-        compact = re.sub("[^A-Za-z0-9]", "", match[0]).upper()
-        length = _iban_length(compact[:2])
-        if length is not None and len(compact) >= length:
+        places = [at for at, character in enumerate(match[0], start) if character.isalnum()]
+        length = _iban_length(match[0][:2].upper())
+        if length is not None and len(places) >= length:
             budget.spend()
-            found += bool(iban.is_valid(compact[:length], check_country=False))
+            if iban.is_valid("".join(text[at] for at in places[:length]).upper(), check_country=False):
+                found.append(scan.finding("iban", start, places[length - 1] + 1))
     return found
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable
 from functools import cache
 
 # Blocks with characters that are compatibility forms of ASCII, or decimal digits of other scripts.
@@ -24,6 +26,20 @@ def fold(text: str) -> str:
         return text
     table = _table()
     return _NOT_ASCII.sub(lambda run: run[0].translate(table), text)
+
+
+def way_back(text: str) -> Callable[[int], int]:
+    """From positions in `fold(text)` to those in `text`.
+
+    A folded character stands where its own one stands, so what is invisible belongs to the character before it. Linear work, once.
+    """
+    table = _table()
+    gone: list[int] = []  # where in the folded text each character that is drawn as nothing would have stood
+    for run in _NOT_ASCII.finditer(text):
+        for at, character in enumerate(run[0], run.start()):
+            if table.get(ord(character), "") is None:
+                gone.append(at - len(gone))
+    return lambda position: position + bisect_right(gone, position)
 
 
 @cache

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from .finding import Finding
 from .scan import Scan
 
 _DIGITS = re.compile(r"\d+")
@@ -19,13 +21,17 @@ _DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")  # a machine's address or a ver
 _GUID = re.compile(r"(?i)\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _GLUED_BEFORE = re.compile(r"[A-Za-z]\Z|\w_\Z")
 _GLUED_AFTER = re.compile(r"[A-Za-z]|_\w")  # an underscore alone is _emphasis_
+_LEAD = re.compile(r"(?:\(\+|\+\(?|\() ?\Z")
+_TAIL = re.compile(r"(?i) ?(?:x|ext\.?|#) ?\d{1,6}(?!\w)")
 _EXTENSION = re.compile(r"(?i)x|ext|#")
 
 
-def count_phones(scan: Scan) -> int:
+def find_phones(scan: Scan) -> list[Finding]:
     """International numbers, numbers of a known shape with separators, and others after a word such as "call"."""
-    found = sum(_holds_a_phone(scan.text, chain) for chain in scan.chains if chain.end() - chain.start() >= 7)
-    return found + sum(_goes_on_in_the_next_line(scan.text, chain) for chain in scan.wrapped)
+    text = scan.text
+    spans = [span for chain in scan.chains if chain.end() - chain.start() >= 7 for span in _phones_in(text, chain)]
+    spans += [chain.span() for chain in scan.wrapped if _goes_on_in_the_next_line(text, chain)]
+    return [scan.finding("phone", *_widened(text, *span)) for span in spans]
 
 
 def _goes_on_in_the_next_line(text: str, chain: re.Match[str]) -> bool:
@@ -37,28 +43,36 @@ def _goes_on_in_the_next_line(text: str, chain: re.Match[str]) -> bool:
     return here < 8 <= here + there <= 15
 
 
-def _holds_a_phone(text: str, chain: re.Match[str]) -> bool:
+def _phones_in(text: str, chain: re.Match[str]) -> list[tuple[int, int]]:
     start, end = chain.span()
     if _part_of_a_name(text, start, end) or _DATE.match(chain[0]) or _DOTTED.fullmatch(chain[0]):
-        return False
-    spans = [match.span() for match in _DIGITS.finditer(text, start, end)]
-    digits = sum(right - left for left, right in spans)
+        return []
+    groups = [match.span() for match in _DIGITS.finditer(text, start, end)]
+    digits = sum(right - left for left, right in groups)
     if digits < 7:
-        return False
-    said = digits <= 15 and (digits >= 9 or len(spans) > 1) and _said_to_be_a_phone(text, start)
-    return (said or _has_the_shape(text, spans, digits)) and not _in_a_guid(text, start)
+        return []
+    if digits <= 15 and (digits >= 9 or len(groups) > 1) and _said_to_be_a_phone(text, start):
+        found = [(start, end)]
+    else:
+        found = list(_shaped(text, groups, digits))
+    return [] if found and _in_a_guid(text, start) else found
 
 
-def _has_the_shape(text: str, spans: list[tuple[int, int]], left: int) -> bool:
-    """Whether a number starts at one of the groups; `left` counts the digits from there to the chain's end."""
-    lengths = [end - start for start, end in spans]
+def _shaped(text: str, groups: list[tuple[int, int]], left: int) -> Iterator[tuple[int, int]]:
+    """From where to where the groups have a known shape; `left` counts the digits from a group to the chain's end."""
+    lengths = [end - start for start, end in groups]
     shortest = lengths[:]
     for at in range(len(lengths) - 2, -1, -1):
         shortest[at] = min(lengths[at], shortest[at + 1])
-    for at, (start, end) in enumerate(spans):
-        before, first, several = text[start - 1 : start] if start else "", text[start:end], at + 1 < len(spans)
-        if before == "+" or (before == "(" and text[start - 2 : start - 1] == "+"):
+    done = 0
+    for at, (start, end) in enumerate(groups):
+        before, first, several = text[start - 1 : start] if start else "", text[start:end], at + 1 < len(groups)
+        last = len(groups)
+        if at < done:
+            hit = False
+        elif before == "+" or (before == "(" and text[start - 2 : start - 1] == "+"):
             hit = left >= 8
+            last = _groups_within(lengths, at, 15)
         elif first.startswith("00"):  # 0049 30 ...
             hit = several and 10 <= left <= 16 and len(first) > 2 and first[2] != "0"
         elif first.startswith("0") and several:  # 030 123 ..., 01.84.17. ...
@@ -67,10 +81,29 @@ def _has_the_shape(text: str, spans: list[tuple[int, int]], left: int) -> bool:
             hit = len(first) <= 3 and 7 <= left <= 12
         else:
             hit = lengths[at : at + 3] == [3, 3, 4] and first[0] in "23456789"
+            last = at + 3
         if hit:
-            return True
+            yield start, groups[last - 1][1]
+            done = last
         left -= lengths[at]
-    return False
+
+
+def _groups_within(lengths: list[int], at: int, most: int) -> int:
+    """Behind which group from `at` on there are at most `most` digits; one group there is always."""
+    end, total = at + 1, lengths[at]
+    while end < len(lengths) and total + lengths[end] <= most:
+        total += lengths[end]
+        end += 1
+    return end
+
+
+def _widened(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span with the sign, the bracket and the extension that belong to the number."""
+    lead = _LEAD.search(text, max(0, start - 3), start)
+    if lead and ("+" in lead[0] or ")" in text[start:end]):
+        start = lead.start()
+    tail = _TAIL.match(text, end)
+    return start, tail.end() if tail else end
 
 
 def _said_to_be_a_phone(text: str, start: int) -> bool:

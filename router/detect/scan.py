@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cached_property
 
-from .fold import fold
+from .finding import Finding
+from .fold import fold, way_back
 
 # Groups of digits with 1 to 3 separators between them, or the end of a line: each repeat is unambiguous, so the scan is linear.
 _CHAIN = re.compile(r"[0-9]+(?:[ \t.()/-]{1,3}[0-9]+)*")
@@ -15,18 +17,33 @@ _LETTERS = bytes(code if code >= 128 or chr(code).isalpha() else 32 for code in 
 
 
 class Scan:
-    """Look-alike characters are folded. A mark or a digit ends a word: "self-harm" is two, so is "don't"."""
+    """`written` is the text as it came, `text` has look-alike characters folded: that is what is searched.
+
+    A mark or a digit ends a word: "self-harm" is two, so is "don't".
+    """
 
     def __init__(self, text: str) -> None:
+        self.written = text
         self.text = fold(text)
 
     @cached_property
     def lower(self) -> str:
-        return self.text.lower()
+        """`text` in small letters, position by position: the one letter whose small form is two characters gets one."""
+        return self.text.replace("İ", "i").lower()
 
     @cached_property
     def words(self) -> list[str]:
-        return words_of(self.text)
+        return words_of(self.lower)
+
+    def finding(self, kind: str, start: int, end: int) -> Finding:
+        """A finding from `start` to `end` of `text`, placed in `written`."""
+        if len(self.text) == len(self.written):
+            return Finding(kind, start, end)
+        return Finding(kind, self._way_back(start), self._way_back(end))
+
+    @cached_property
+    def _way_back(self) -> Callable[[int], int]:
+        return way_back(self.written)
 
     @cached_property
     def chains(self) -> list[re.Match[str]]:

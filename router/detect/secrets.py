@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 
+from .finding import Finding
 from .scan import Scan
 
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # a literal that must occur before the pattern is tried: prose holds few of them
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("PRIVATE KEY-----", re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----")),
     ("AKIA", re.compile(r"(?<![A-Za-z0-9])AKIA[A-Z0-9]{16}(?![A-Za-z0-9])")),  # AWS, long-lived
     ("ASIA", re.compile(r"(?<![A-Za-z0-9])ASIA[A-Z0-9]{16}(?![A-Za-z0-9])")),  # AWS, of a session
     ("AIza", re.compile(r"AIza[\w-]{35}")),  # Google
@@ -35,22 +38,30 @@ _ANNOUNCED: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
-def count_secrets(scan: Scan) -> int:
+def find_secrets(scan: Scan) -> list[Finding]:
     """Keys of a known shape, and random-looking values behind a word such as "password"."""
     text, lower = scan.text, scan.lower
-    found = 0
+    found = [scan.finding("secret", *span) for span in _key_blocks(text)]
     for literal, pattern in _SHAPES:
         if literal in text:
-            found += sum(1 for _ in pattern.finditer(text))
-    if len(lower) != len(text):  # a letter whose small form is longer: positions would not agree
-        text = lower
+            found += [scan.finding("secret", *match.span()) for match in pattern.finditer(text)]
     for word, pattern in _ANNOUNCED:
         at = lower.find(word)
         while at >= 0:
             match = pattern.match(text, at)
-            found += match is not None and looks_random(match[match.lastindex or 1])
+            if match and looks_random(match[match.lastindex or 1]):
+                found.append(scan.finding("secret", *match.span(match.lastindex or 1)))
             at = lower.find(word, max(at + 1, match.end() if match else 0))
     return found
+
+
+def _key_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Private keys with all their lines; to the end of the text where no last line is found."""
+    at = 0
+    while (begin := text.find("PRIVATE KEY", at)) >= 0 and (first := _KEY_BEGINS.search(text, max(at, begin - 55))):
+        last = _KEY_ENDS.search(text, first.end())
+        at = last.end() if last else len(text)
+        yield first.start(), at
 
 
 def looks_random(value: str) -> bool:

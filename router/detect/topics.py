@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
+from .finding import Finding
 from .scan import Scan, words_of
 
 
-def count_topics(scan: Scan, topics: tuple[str, ...]) -> int:
-    """How many of `topics` (words, or phrases of several) occur, whatever their case and the marks between their words."""
+def find_topics(scan: Scan, topics: tuple[str, ...]) -> list[Finding]:
+    """Where `topics` (words, or phrases of several) occur, whatever their case and the marks between their words."""
     singles, phrases = _prepare(topics)
     known = set(scan.words)
-    found = len(known & singles)
+    present: list[tuple[str, ...]] = [(word,) for word in sorted(known & singles)]
     near = [phrase for phrase in phrases if phrase[0] in known]
     if near:
         joined = f" {' '.join(scan.words)} "
-        found += sum(f" {' '.join(phrase)} " in joined for phrase in near)
-    return found
+        present += [phrase for phrase in near if f" {' '.join(phrase)} " in joined]
+    return [scan.finding("topic", *match.span()) for phrase in present for match in _pattern(phrase).finditer(scan.lower)]
+
+
+@lru_cache(maxsize=256)
+def _pattern(phrase: tuple[str, ...]) -> re.Pattern[str]:
+    """The phrase where it stands; what counts as a letter is what `words_of` counts as one."""
+    words = r"[^a-z\x80-\U0010ffff]+".join(map(re.escape, phrase))
+    return re.compile(rf"(?<![a-z\x80-\U0010ffff]){words}(?![a-z\x80-\U0010ffff])")
 
 
 @lru_cache(maxsize=8)

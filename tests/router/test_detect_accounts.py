@@ -1,7 +1,7 @@
 """Cards and accounts. All numbers are made up; check digits are computed here by hand-written rules."""
 
 import pytest
-from hybrid.router.detect.accounts import MAX_CANDIDATES, TooManyCandidates, count_cards, count_ibans
+from hybrid.router.detect.accounts import MAX_CANDIDATES, TooManyCandidates, find_cards, find_ibans
 from hybrid.router.detect.scan import Scan
 
 
@@ -49,7 +49,7 @@ IBAN_GB = with_mod97("GB", "WEST12345698765432")
     ],
 )
 def test_a_card_is_found_however_it_is_written(text: str) -> None:
-    assert count_cards(Scan(text)) >= 1
+    assert len(find_cards(Scan(text))) >= 1
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_card_is_found_however_it_is_written(text: str) -> None:
     ],  # a column
 )
 def test_a_number_without_check_digit_prefix_or_length_is_no_card(text: str) -> None:
-    assert count_cards(Scan(text)) == 0
+    assert len(find_cards(Scan(text))) == 0
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_a_number_without_check_digit_prefix_or_length_is_no_card(text: str) -> 
     ],
 )
 def test_an_account_is_found(text: str) -> None:
-    assert count_ibans(Scan(text)) == 1
+    assert len(find_ibans(Scan(text))) == 1
 
 
 @pytest.mark.parametrize("text", [IBAN[:-1] + "1", "XX" + IBAN[2:], IBAN[:-2], f"A{IBAN}", "DE12"])
 def test_an_account_needs_its_check_digits_country_and_length(text: str) -> None:
-    assert count_ibans(Scan(text)) == 0
+    assert len(find_ibans(Scan(text))) == 0
 
 
 def test_more_candidates_than_are_validated_is_an_alarm_of_its_own() -> None:
     wrong = CARD[:-1] + str((int(CARD[-1]) + 1) % 10)
-    assert count_cards(Scan(f"{wrong}\n" * MAX_CANDIDATES)) == 0
+    assert find_cards(Scan(f"{wrong}\n" * MAX_CANDIDATES)) == []
     with pytest.raises(TooManyCandidates):
-        count_cards(Scan(f"{wrong}\n" * (MAX_CANDIDATES + 1)))
+        find_cards(Scan(f"{wrong}\n" * (MAX_CANDIDATES + 1)))

@@ -1,7 +1,7 @@
 """E-mail addresses and addresses of machines, and what only looks like them."""
 
 import pytest
-from hybrid.router.detect.network import count_addresses, count_emails
+from hybrid.router.detect.network import find_addresses, find_emails
 from hybrid.router.detect.scan import Scan
 
 
@@ -24,7 +24,7 @@ from hybrid.router.detect.scan import Scan
     ],
 )
 def test_an_email_is_found(text: str) -> None:
-    assert count_emails(Scan(text)) == 1
+    assert len(find_emails(Scan(text))) == 1
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_an_email_is_found(text: str) -> None:
     ],
 )
 def test_an_at_sign_is_no_email(text: str) -> None:
-    assert count_emails(Scan(text)) == 0
+    assert len(find_emails(Scan(text))) == 0
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_an_at_sign_is_no_email(text: str) -> None:
     ],
 )
 def test_the_address_of_a_machine_is_found(text: str) -> None:
-    assert count_addresses(Scan(text)) >= 1
+    assert len(find_addresses(Scan(text))) >= 1
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_the_address_of_a_machine_is_found(text: str) -> None:
     ["127.0.0.1", "255.255.255.0", "0.0.0.0", "::1", "v1.2.3.4", "1.2.3.4.5", "300.1.1.1", "std::vector", "a::b", "12:30:45", "1.2.3"],
 )
 def test_loopback_versions_times_and_names_are_no_addresses(text: str) -> None:
-    assert count_addresses(Scan(text)) == 0
+    assert len(find_addresses(Scan(text))) == 0
