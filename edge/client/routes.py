@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 from ...router.cascade import resolve_cascade
-from ...router.confidence import confidence
+from ...router.confidence.signals import confidence
 from ...router.decision import Decision
 from ...shared_protocol.errors import StreamInterrupted
 from ...shared_protocol.openai import ChatCompletionChunk, FinishReason, Span, Usage

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .policy import ConfidencePolicy
+from ..policy import ConfidencePolicy
 
 
 def confidence(logprobs: Sequence[float], policy: ConfidencePolicy) -> float | None:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hybrid.router.confidence import confidence
+from hybrid.router.confidence.signals import confidence
 from hybrid.router.decide import decide, resolve_cascade
 from hybrid.router.policy import ConfidencePolicy, Policy
 from hybrid.router.request import RouteContext, RouteRequest
