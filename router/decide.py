@@ -143,7 +143,7 @@ def _cloud_out(needed: int, context: RouteContext) -> _Out | None:
 
 
 def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> _Choice:
-    kinds = ", ".join(assessment.findings) or "earlier turns"
+    kinds = ", ".join((*assessment.findings, *assessment.failed)) or "earlier turns"
     if assessment.verdict == "block":
         return _Choice("refuse", "blocked", "privacy.block", f"the policy blocks what was found ({kinds})")
     if facts.edge_out is not None:

@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from ..shared_protocol.errors import ConfigError
 from .policy_file import Tables, overlay, parse
+from .verdict import Verdict
 
 # A number always has both bounds: they also keep out what is no number, and infinity.
 Finding = Literal["public", "local_only", "block"]  # verdict.Verdict without "redact", which no policy may ask for yet
@@ -24,6 +25,7 @@ Phrase = Annotated[
     str,
     Meta(title="words or phrases of up to four words, in lower case", pattern=r"^[^A-Z\s]+(\s+[^A-Z\s]+){0,3}$", max_length=100),
 ]
+Name = Annotated[str, Meta(title="names of plug-ins", pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
 class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,10 +38,22 @@ class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ip: Annotated[Finding, Meta(description="Addresses of machines.")]
     secret: Annotated[Finding, Meta(description="Private keys, API keys, tokens, passwords.")]
     topic: Annotated[Finding, Meta(description="One of topic_words occurs.")]
+    other: Annotated[Finding, Meta(description="What a plug-in finds of a kind that has no key here.")]
     unreadable: Annotated[Literal["local_only", "block"], Meta(description="What no detector could judge: it fails closed.")]
+    detectors: Annotated[tuple[Name, ...], Meta(max_length=16, description="Plug-ins that search too; one that fails is unreadable.")]
+    detector_deadline_ms: Annotated[int, Meta(ge=1, le=60_000, description="All plug-ins together are waited for so long.")]
     topic_words: Annotated[tuple[Phrase, ...], Meta(max_length=10_000, description="Words that make a conversation private.")]
     max_characters: Annotated[int, Meta(ge=1, le=10_000_000, description="A longer conversation counts as unreadable.")]
     too_hard_from: Annotated[float, Meta(ge=0, le=1, description="A private conversation of this complexity or more is refused.")]
+
+
+KINDS = ("email", "phone", "card", "iban", "ip", "secret", "topic", "unreadable")  # the keys that hold a verdict
+
+
+def verdict_of(kind: str, privacy: PrivacyPolicy) -> Verdict:
+    """What a finding of `kind` means. Kinds of plug-ins that have no key share one."""
+    verdict: Verdict = getattr(privacy, kind if kind in KINDS else "other")
+    return verdict
 
 
 class ComplexityPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,74 +9,43 @@ Everything that would be sent is searched, every time, in linear time. Whatever 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NoReturn, TypeVar, final
+from typing import Any, Generic, NoReturn, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from ..shared_protocol.errors import NotShareable
-from .detect.accounts import find_cards, find_ibans
 from .detect.finding import Finding, resolve
-from .detect.network import find_addresses, find_emails
-from .detect.phones import find_phones
-from .detect.scan import Scan
-from .detect.secrets import find_secrets
-from .detect.topics import find_topics
-from .policy import Policy
+from .detect.search import search
+from .policy import Policy, verdict_of
 from .request import RouteRequest
 from .verdict import Verdict, strictest
 
-Kind = Literal["email", "phone", "card", "iban", "ip", "secret", "topic", "unreadable"]
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-# kind -> what is in a text; to raise is to call the text unreadable
-DETECTORS: dict[Kind, Callable[[Scan], list[Finding]]] = {
-    "email": find_emails,
-    "phone": find_phones,
-    "card": find_cards,
-    "iban": find_ibans,
-    "ip": find_addresses,
-    "secret": find_secrets,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The verdict on a text or conversation, and how many findings of each kind led to it. It holds none of the text."""
+    """The verdict on a text or conversation, how many findings of each kind led to it, and which detectors failed. It holds none of the
+    text."""
 
     verdict: Verdict
     findings: Mapping[str, int] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
 
 
 def classify(text: str, policy: Policy) -> Assessment:
     """Judge one text. Never raises: a detector that fails makes the text `unreadable`."""
-    findings = Counter(one.kind for one in search(text, policy))
-    return Assessment(_verdict(findings, policy), findings)
-
-
-def search(text: str, policy: Policy) -> list[Finding]:
-    """All that the detectors find in one text; findings may overlap. Never raises: what cannot be judged is one finding `unreadable`
-    over the whole text."""
-    if len(text) > policy.privacy.max_characters:
-        return [Finding("unreadable", 0, len(text))]
-    scan = Scan(text)
-    found: list[Finding] = []
-    for detect in DETECTORS.values():
-        try:
-            found += detect(scan)
-        except Exception:  # whatever a detector trips over must not let the text out
-            found.append(Finding("unreadable", 0, len(text)))
-    return found + find_topics(scan, policy.privacy.topic_words)
+    return _judged([text], policy, Counter(), "public")
 
 
 def find(text: str, policy: Policy) -> list[Finding]:
     """What may not leave the device as it is: the findings whose verdict is not `public`, in the order of the text, none overlapping."""
-    return resolve(one for one in search(text, policy) if getattr(policy.privacy, one.kind) != "public")
-
-
-def _verdict(findings: Mapping[str, int], policy: Policy, floor: Verdict = "public") -> Verdict:
-    return strictest((floor, *(getattr(policy.privacy, kind) for kind in findings)))
+    if len(text) > policy.privacy.max_characters:
+        return [Finding("unreadable", 0, len(text))]
+    (found,) = search([text], policy.privacy).findings
+    return resolve(one for one in found if verdict_of(one.kind, policy.privacy) != "public")
 
 
 def assess(request: RouteRequest, policy: Policy, floor: Verdict = "public") -> Assessment:
@@ -84,14 +53,23 @@ def assess(request: RouteRequest, policy: Policy, floor: Verdict = "public") -> 
     findings: Counter[str] = Counter()
     if request.unreadable:
         findings["unreadable"] = len(request.unreadable)
-    length = 0
-    for text in request.texts():
-        length += len(text)
-        if length > policy.privacy.max_characters:
+    return _judged(request.texts(), policy, findings, floor)
+
+
+def _judged(texts: Iterable[str], policy: Policy, findings: Counter[str], floor: Verdict) -> Assessment:
+    """`findings` are what is known before the texts are searched."""
+    readable: list[str] = []
+    left = policy.privacy.max_characters
+    for text in texts:
+        left -= len(text)
+        if left < 0:
             findings["unreadable"] += 1
             break
-        findings.update(one.kind for one in search(text, policy))
-    return Assessment(_verdict(findings, policy, floor), findings)
+        readable.append(text)
+    found = search(readable, policy.privacy)
+    findings.update(one.kind for text in found.findings for one in text)
+    verdict = strictest((floor, *(verdict_of(kind, policy.privacy) for kind in findings)))
+    return Assessment(verdict, findings, found.failed)
 
 
 @final

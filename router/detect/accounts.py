@@ -1,7 +1,6 @@
 """Payment cards and bank accounts: numbers that carry check digits.
 
-Only what has the right shape is validated, and at most MAX_CANDIDATES of those per text: a text with more is not judged,
-but treated as sensitive.
+Only what has the right shape is validated, and at most MAX_CANDIDATES of those per text.
 """
 
 from __future__ import annotations
@@ -12,27 +11,9 @@ from functools import lru_cache
 
 from stdnum import iban, luhn, numdb
 
+from .budget import Budget
 from .finding import Finding
 from .scan import Scan
-
-MAX_CANDIDATES = 64
-
-
-class TooManyCandidates(Exception):
-    """More candidates than are validated."""
-
-
-class Budget:
-    """Counts what is validated."""
-
-    def __init__(self) -> None:
-        self.left = MAX_CANDIDATES
-
-    def spend(self) -> None:
-        if self.left == 0:
-            raise TooManyCandidates
-        self.left -= 1
-
 
 _DIGITS = re.compile(r"\d+")
 _CARD = re.compile(

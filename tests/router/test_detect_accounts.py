@@ -1,7 +1,8 @@
 """Cards and accounts. All numbers are made up; check digits are computed here by hand-written rules."""
 
 import pytest
-from hybrid.router.detect.accounts import MAX_CANDIDATES, TooManyCandidates, find_cards, find_ibans
+from hybrid.router.detect.accounts import find_cards, find_ibans
+from hybrid.router.detect.budget import MAX_CANDIDATES, TooManyCandidates
 from hybrid.router.detect.scan import Scan
 
 

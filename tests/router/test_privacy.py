@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from hybrid.router import privacy
+from hybrid.router.detect import registry
+from hybrid.router.detect.detector import Rule
 from hybrid.router.policy import Policy
 from hybrid.router.privacy import LocalOnly, Shareable, assess, classify, clear, require_shareable
 from hybrid.router.request import RouteRequest
@@ -82,10 +84,11 @@ def test_a_detector_that_crashes_makes_the_text_private(monkeypatch: pytest.Monk
     def crash(scan: object) -> int:
         raise RuntimeError(MAIL)
 
-    monkeypatch.setitem(privacy.DETECTORS, "iban", crash)
-    found = classify("hello", POLICY)
-    assert (found.verdict, dict(found.findings)) == ("local_only", {"unreadable": 1})
-    assert classify("hello", Policy.parse('[privacy]\nunreadable = "block"')).verdict == "block"
+    monkeypatch.setitem(registry.OURS, "iban", lambda policy: Rule("iban", ("iban",), crash))
+    with_crash = Policy.parse("[privacy]\nmax_characters = 12345")  # detectors are chosen once per policy
+    found = classify("hello", with_crash)
+    assert (found.verdict, dict(found.findings), found.failed) == ("local_only", {"unreadable": 1}, ("iban crashed",))
+    assert classify("hello", Policy.parse('[privacy]\nmax_characters = 12345\nunreadable = "block"')).verdict == "block"
 
 
 def test_a_conversation_too_long_to_search_is_private() -> None:
