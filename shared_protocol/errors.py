@@ -221,6 +221,18 @@ class ConfigError(HybridError):
     code, exit_code = "invalid_config", 5
 
 
+class GateMismatch(ConfigError):
+    """A confidence gate was calibrated for another model, quantisation or signal than the one it is to judge."""
+
+    status, code = 409, "gate_mismatch"
+
+
+class CannotPromise(HybridError):
+    """No threshold keeps the error rate that was asked for: too few outcomes, or too many errors among them."""
+
+    status, code, exit_code = 422, "cannot_promise", 6
+
+
 class Cancelled(HybridError):
     """The work was cancelled from another thread or by its owner."""
 
