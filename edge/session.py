@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..router.confidence.token_signal import TokenSignal, token_signal
 from ..shared_protocol.answer_text import AnswerText
 from ..shared_protocol.errors import ContextOverflow, InvalidRequest
 from ..shared_protocol.model import Model
@@ -23,7 +24,7 @@ class EdgeChunk:
 
     text: str
     token_id: int
-    logprob: float  # of the token, in the raw distribution: the confidence signal
+    signal: TokenSignal  # of the raw distribution behind it: what confidence is made of
     logprobs: tuple[TokenLogprob, ...] = ()  # when params.logprobs asks for them: of the tokens whose text is shown now
     finish_reason: Literal["stop", "length"] | None = None
 
@@ -96,11 +97,11 @@ class Session:
         while True:
             row = self.held.extend(ids[self.held.length :], rows=1)[0, : self.model.tokenizer.vocab_size]
             token_id = sample(row, params, seed, len(ids))
-            likelihood = top_logprobs(row, token_id, params.logprobs or 0)
+            likelihood = None if params.logprobs is None else top_logprobs(row, token_id, params.logprobs)
             ids.append(token_id)
             count += 1
             ended = token_id in ends
-            shown = text.push(token_id, ends=ended, likelihood=None if params.logprobs is None else likelihood)
+            shown = text.push(token_id, ends=ended, likelihood=likelihood)
             finish: Literal["stop", "length"] | None = None
             if ended or text.stopped is not None:
                 finish = "stop"
@@ -108,6 +109,6 @@ class Session:
                 finish = "length"
             if finish is not None:
                 shown += text.finish()
-            yield EdgeChunk(shown, token_id, likelihood[0], text.take_logprobs(), finish)
+            yield EdgeChunk(shown, token_id, token_signal(row, token_id), text.take_logprobs(), finish)
             if finish is not None:
                 return

@@ -21,6 +21,19 @@ from .verdict import Verdict
 
 # A number always has both bounds: they also keep out what is no number, and infinity.
 Finding = Literal["public", "local_only", "block"]  # verdict.Verdict without "redact", which no policy may ask for yet
+# What the device's answer is judged by (confidence/signals.py).
+Signal = Literal[
+    "blend",
+    "mean",
+    "quantile",
+    "minimum",
+    "total",
+    "length_corrected",
+    "margin",
+    "margin_quantile",
+    "entropy",
+    "entropy_quantile",
+]
 Phrase = Annotated[
     str,
     Meta(title="words or phrases of up to four words, in lower case", pattern=r"^[^A-Z\s]+(\s+[^A-Z\s]+){0,3}$", max_length=100),
@@ -66,6 +79,7 @@ class ComplexityPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When the device's answer of a cascade is kept."""
 
+    signal: Annotated[Signal, Meta(description="What it is judged by.")]
     threshold: Annotated[float, Meta(ge=0, le=1, description="It is kept from this confidence on.")]
     quantile: Annotated[float, Meta(ge=0, le=1, description="Which quantile of the token probabilities is looked at.")]
     quantile_weight: Annotated[float, Meta(ge=0, le=1, description="What it weighs against their geometric mean.")]

@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 from ...router.cascade import resolve_cascade
 from ...router.confidence.signals import confidence
+from ...router.confidence.token_signal import TokenSignal
 from ...router.decision import Decision
 from ...shared_protocol.errors import StreamInterrupted
 from ...shared_protocol.openai import ChatCompletionChunk, FinishReason, Span, Usage
@@ -28,8 +29,8 @@ def run_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, 
     return cloud_route(answer, decision)
 
 
-async def edge_route(answer: AnswerState, signals: list[float] | None = None) -> AsyncGenerator[Piece, None]:
-    """The device alone; `signals` collects the log-probability of each token. An answer that a cascade kept is not computed again."""
+async def edge_route(answer: AnswerState, signals: list[TokenSignal] | None = None) -> AsyncGenerator[Piece, None]:
+    """The device alone; `signals` collects what is behind each token. An answer that a cascade kept is not computed again."""
     if answer.kept is not None:
         for piece in answer.kept:
             yield piece
@@ -46,7 +47,7 @@ async def edge_route(answer: AnswerState, signals: list[float] | None = None) ->
                     continue
                 count += 1
                 if signals is not None:
-                    signals.append(item.logprob)
+                    signals.append(item.signal)
                 yield Piece(
                     text=item.text,
                     spans=(Span("edge", 1),),
@@ -60,7 +61,7 @@ async def cascade_route(answer: AnswerState, decision: Decision) -> AsyncGenerat
     """The device first and in full; nothing is shown until its confidence has decided who answers."""
     policy = answer.services.policy
     if answer.kept is None:
-        signals: list[float] = []
+        signals: list[TokenSignal] = []
         pieces = [piece async for piece in edge_route(answer, signals)]
         answer.kept = pieces
         answer.decision = decision = resolve_cascade(decision, confidence(signals, policy.confidence), policy)

@@ -46,9 +46,9 @@ def test_the_same_prompt_again_computes_its_last_token_only(session: Session) ->
 
 def test_every_token_brings_how_likely_it_was(session: Session) -> None:
     chunks = list(session.chat(ASK, SamplingParams(temperature=0.0, max_tokens=6, logprobs=3)))
-    assert all(chunk.logprob <= 0 for chunk in chunks)
+    assert all(chunk.signal.logprob <= 0 for chunk in chunks)
     entries = [entry for chunk in chunks for entry in chunk.logprobs]
-    assert [entry.logprob for entry in entries] == [chunk.logprob for chunk in chunks]
+    assert [entry.logprob for entry in entries] == pytest.approx([chunk.signal.logprob for chunk in chunks], abs=1e-4)
     assert all(entry.top_logprobs[0].logprob == entry.logprob and len(entry.top_logprobs) == 3 for entry in entries)
     assert "".join(entry.token for entry in entries) == "".join(chunk.text for chunk in chunks)
     assert [chunk.finish_reason for chunk in chunks] == [None] * 5 + ["length"]

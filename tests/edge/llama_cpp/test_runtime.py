@@ -178,7 +178,7 @@ def test_a_session_answers_over_it(smollm2: Model) -> None:
     again = session.chat(messages, params)
     assert again.num_cached == again.num_prompt - 1
     assert len(list(again)) == len(first)
-    assert all(np.isfinite(chunk.logprob) for chunk in first)
+    assert all(np.isfinite(chunk.signal.logprob) for chunk in first)
     session.held.close()
 
 
