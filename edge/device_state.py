@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -31,7 +32,7 @@ class SimulatedDevice(DeviceReader):
 
 
 class LinuxDevice(DeviceReader):
-    """Memory from /proc, battery and temperatures from /sys; `root` stands in for / in tests."""
+    """Memory and load from /proc, battery and temperatures from /sys; `root` stands in for / in tests."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -41,6 +42,7 @@ class LinuxDevice(DeviceReader):
             memory_free_bytes=self._memory(),
             battery=self._battery(),
             thermal_headroom=self._thermal(),
+            load=self._load(),
         )
 
     def _memory(self) -> int | None:
@@ -51,6 +53,14 @@ class LinuxDevice(DeviceReader):
             if key == "MemAvailable" and fields and fields[0].isdigit():
                 return int(fields[0]) * 1024
         return None
+
+    def _load(self) -> float | None:
+        """Processes that ran or waited to run in the last minute, per processor."""
+        try:
+            waiting = float((_text(self._root / "proc/loadavg") or "").split()[0])
+        except (ValueError, IndexError):
+            return None
+        return max(0.0, waiting) / (os.cpu_count() or 1)
 
     def _battery(self) -> float | None:
         """The fullest battery that is discharging, 0..1; None on mains, and without one."""

@@ -3,7 +3,7 @@
     1 privacy      private: the device, or nobody                (settled without a look at the cloud)
     2 capability   who is there, and whose context is long enough
     3 quota        takes the cloud away from a request that would need it
-    4 rules        none yet: a policy file with [[rule]] is refused
+    4 rules        the policy's own wishes, of what the stages before have left (rules.py)
     5 complexity   0 -- edge -- cascade_from -- cascade -- hard_from -- speculative -- draft_below -- cloud -- 1
     6 confidence   after the device has answered: cascade.resolve_cascade
     7 plan         whether drafting pays, which chooses between the last two
@@ -15,7 +15,9 @@ failure relaxes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from .cascade import resolve_cascade as resolve_cascade
 from .complexity import Parts, complexity
@@ -24,19 +26,23 @@ from .decision import Decision, Provenance, Reason, Route, Scores
 from .plan import Plan, plan_speculation
 from .privacy import Assessment, LocalOnly, clear
 from .request import RouteContext, RouteRequest
+from .rule import RuleRoute
+from .rules import Traced, first_match
 from .tokens import prompt_tokens
+from .variables import Scene, Values
 
 
 def decide(request: RouteRequest, context: RouteContext) -> Decision:
     """Decide. Never raises, whatever the request holds."""
     cleared = clear(request, context.policy, context.privacy_floor)
-    facts = _gather(request, context)
+    facts = _gather(request, context, private=isinstance(cleared, LocalOnly))
     if isinstance(cleared, LocalOnly):
         assessment, shareable = cleared.assessment, None
         choice = _private(assessment, facts, context)
     else:
         assessment, shareable = Assessment("public"), cleared
-        choice = _within_quota(_available(facts, context) or _by_complexity(facts, context), facts, context)
+        choice = _within_quota(_available(facts, context) or _wanted(facts, context), facts, context)
+    choice = _bound(choice, facts)
     to_cloud = choice.route in ("cloud", "cascade", "speculative")
     sync_s = facts.plan.sync_s[facts.plan.draft_len] if facts.plan.sync_s and facts.plan.draft_len else None
     return Decision(
@@ -53,7 +59,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
             rtt_s=context.link.rtt_s,
             sync_s=sync_s,
         ),
-        provenance=Provenance(context.policy.hash, "exact" if facts.counted else "estimated", None),
+        provenance=Provenance(context.policy.hash, "exact" if facts.counted else "estimated", None, context.policy.version),
         why=choice.why,
         prompt_tokens=facts.prompt_tokens,
         cloud_tokens=facts.prompt_tokens + facts.output_tokens if to_cloud else 0,
@@ -61,7 +67,13 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
         assessment=assessment,
         plan=facts.plan if shareable is not None else None,
         shareable=shareable if to_cloud else None,
+        rules=facts.rules,
     )
+
+
+def scene_of(request: RouteRequest, context: RouteContext) -> Scene:
+    """What the rules of `decide` see, to show what each of them says."""
+    return _gather(request, context, private=isinstance(clear(request, context.policy, context.privacy_floor), LocalOnly)).scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +106,37 @@ class _Facts:
     edge_weak: _Out | None  # the device can answer, but the policy would rather spare it
     cloud_out: _Out | None
     plan: Plan
+    scene: Scene
+    rules: tuple[Traced, ...] = ()  # those that were asked
+
+    @property
+    def rule(self) -> Traced | None:
+        """The rule that decides, if any does."""
+        return self.rules[-1] if self.rules and self.rules[-1].effect != "skip" else None
 
 
-def _gather(request: RouteRequest, context: RouteContext) -> _Facts:
+def _gather(request: RouteRequest, context: RouteContext, *, private: bool) -> _Facts:
     parts = complexity(request)
     tokens, counted = prompt_tokens(request, context)
     needed = tokens + (request.max_tokens or 1)
+    output = (request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n
+    scene = Scene(request, context, tokens, output, parts.score, private)
+    rules = first_match(context.policy.compiled_rules, Values(scene))
+    drafting = context.policy.speculation
+    if rules and rules[-1].effect == "match" and rules[-1].rule.route == "speculative":
+        drafting = msgspec.structs.replace(drafting, mode="always")
     return _Facts(
         parts=parts,
         complexity=parts.score,
         prompt_tokens=tokens,
         counted=counted,
-        output_tokens=(request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n,
+        output_tokens=output,
         edge_out=_edge_out(needed, context),
         edge_weak=_edge_weak(tokens, context),
         cloud_out=_cloud_out(needed, context),
-        plan=plan_speculation(context.speculation, context.policy.speculation),
+        plan=plan_speculation(context.speculation, drafting),
+        scene=scene,
+        rules=rules,
     )
 
 
@@ -162,10 +189,17 @@ def _available(facts: _Facts, context: RouteContext) -> _Choice | None:
     if cloud is not None and edge is not None:
         return _Choice("refuse", cloud.reason, cloud.rule, f"{edge.why}, and {cloud.why}")
     if cloud is not None:
-        wanted = _by_complexity(facts, context)
-        return wanted if wanted.route == "edge" else _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
+        wanted = _wanted(facts, context)
+        return (
+            wanted if wanted.route in ("edge", "refuse") else _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
+        )
     if edge is not None:
-        return _Choice("cloud", edge.reason, edge.rule, f"{edge.why}: the cloud answers")
+        ruled = _by_rule(facts)
+        return (
+            ruled
+            if ruled and ruled.route in ("cloud", "refuse")
+            else _Choice("cloud", edge.reason, edge.rule, f"{edge.why}: the cloud answers")
+        )
     return None
 
 
@@ -182,6 +216,57 @@ def _within_quota(choice: _Choice, facts: _Facts, context: RouteContext) -> _Cho
     if context.policy.quota.on_exhausted == "refuse":
         return _Choice("refuse", "over_quota", "quota.on_exhausted", why)
     return _Choice("edge", "quota_degraded", "quota.on_exhausted", f"{why}: the device answers instead")
+
+
+def _wanted(facts: _Facts, context: RouteContext) -> _Choice:
+    """Where the request should be answered if both sides could: as a rule says, else by its complexity."""
+    return _by_rule(facts) or _by_complexity(facts, context)
+
+
+_REASONS: dict[RuleRoute, Reason] = {
+    "edge": "simple",
+    "cloud": "hard",
+    "cascade": "low_confidence",
+    "speculative": "drafted",
+    "refuse": "blocked",
+}
+
+
+def _by_rule(facts: _Facts) -> _Choice | None:
+    """What the deciding rule wants. Drafting that is impossible leaves its text to the cloud, whose text it would have been."""
+    if facts.rule is None:
+        return None
+    rule, name = facts.rule.rule, f"rule.{facts.rule.rule.name}"
+    why = f"{name}: {rule.reason or rule.when}"
+    if facts.rule.effect == "refuse":
+        return _Choice("refuse", "blocked", name, f"{name} cannot be told: {_unknown(facts.rule)}")
+    if facts.rule.outcome.value is None:
+        why = f"{why} (taken as true: {_unknown(facts.rule)})"
+    if rule.route == "speculative" and facts.plan.mode != "sync":
+        return _Choice("cloud", "hard", name, f"{why}; {facts.plan.why}: the cloud answers")
+    return _Choice(rule.route, _REASONS[rule.route], name, why)
+
+
+def _unknown(traced: Traced) -> str:
+    outcome = traced.outcome
+    return f"{', '.join(outcome.missing)} not known" if outcome.missing else f"it cannot be computed ({outcome.error})"
+
+
+def _bound(choice: _Choice, facts: _Facts) -> _Choice:
+    """`choice`, unless the deciding rule allows nothing but its own route, which an earlier stage has taken away."""
+    if facts.rule is None or choice.route == "refuse":
+        return choice
+    rule = facts.rule.rule
+    if facts.rule.effect == "match" and (rule.route == choice.route or (rule.fallback and rule.route != "refuse")):
+        return choice
+    if facts.rule.effect == "refuse" or rule.route == "refuse":  # a private request: no rule gives it away, but one may refuse it
+        return _by_rule(facts) or choice
+    name, reason = f"rule.{rule.name}", choice.reason
+    if choice.rule == name:  # drafting that cannot be
+        reason = "blocked"
+    elif reason == "quota_degraded":
+        reason = "over_quota"
+    return replace(choice, route="refuse", reason=reason, rule=name, why=f"{name} allows {rule.route} only; {choice.why}")
 
 
 def _by_complexity(facts: _Facts, context: RouteContext) -> _Choice:

@@ -12,6 +12,7 @@ from .costs import Expected
 from .plan import Plan
 from .privacy import Assessment, Shareable
 from .request import RouteRequest
+from .rules import Traced
 from .verdict import Verdict
 
 Route = Literal["edge", "cloud", "cascade", "speculative", "refuse"]
@@ -38,10 +39,11 @@ class Scores(msgspec.Struct, frozen=True):
     privacy: Verdict
 
 
-class Provenance(msgspec.Struct, frozen=True):
+class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     policy_hash: str
     tokens: Literal["exact", "estimated"]
     calibration_id: str | None
+    policy_version: str = ""  # the owner's own name for the policy
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -72,6 +74,7 @@ class Decision:
     assessment: Assessment
     plan: Plan | None = None  # of speculation, where it was considered
     shareable: Shareable[RouteRequest] | None = field(default=None, repr=False)
+    rules: tuple[Traced, ...] = ()  # the policy's rules that were asked, the deciding one last
 
     def report(self) -> Report:
         return Report(self.route, self.reason, self.rule, self.scores, self.expected, self.provenance)

@@ -14,8 +14,8 @@ CHARACTERS_PER_WORD = 6
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _ITEM = re.compile(r"\n\s{0,8}(?:[0-9]{1,2}[.)]|[-*•])\s")
-_STATEMENTS = ("```", "def ", "class ", "import ", "#include", "for (", "public ", "SELECT ", "return ", ";\n", "{\n", "}\n", "()", "=> ")
-_FORMULAS = ("=", "^", "\\", "√", "∑", "∫", "≤", "≥", "≠", "±", "×", "÷")
+STATEMENTS = ("```", "def ", "class ", "import ", "#include", "for (", "public ", "SELECT ", "return ", ";\n", "{\n", "}\n", "()", "=> ")
+FORMULAS = ("=", "^", "\\", "√", "∑", "∫", "≤", "≥", "≠", "±", "×", "÷")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def turn_of(text: str) -> Turn:
     seen = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
     words = words_of(seen)
     distinct = set(words)
-    statements = sum(map(seen.count, _STATEMENTS))
+    statements = sum(map(seen.count, STATEMENTS))
     return Turn(
         words=len(words) if seen is text else len(text) // CHARACTERS_PER_WORD,
         demanding=len(distinct & DEMANDING),
@@ -50,7 +50,7 @@ def turn_of(text: str) -> Turn:
         statements=statements,
         maths=len(distinct & MATHS),
         numbers=sum(1 for _ in _NUMBER.finditer(seen)),
-        formulas=sum(map(seen.count, _FORMULAS)),
+        formulas=sum(map(seen.count, FORMULAS)),
         items=sum(1 for _ in _ITEM.finditer(f"\n{seen}")) if "\n" in seen else 0,
         foreign=_foreign(seen, words, statements),
     )

@@ -10,14 +10,18 @@ import hashlib
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from ..shared_protocol.errors import ConfigError
-from .policy_file import Tables, overlay, parse
+from .policy_file import Tables, line_of_rule, overlay, parse
+from .rule import Rule
 from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .rules import CompiledRule, Where
 
 # A number always has both bounds: they also keep out what is no number, and infinity.
 Finding = Literal["public", "local_only", "block"]  # verdict.Verdict without "redact", which no policy may ask for yet
@@ -120,6 +124,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     quota: QuotaPolicy
     edge: EdgePolicy
     speculation: SpeculationPolicy
+    rules: Annotated[tuple[Rule, ...], Meta(description="Asked in order of priority, then of the file.")] = msgspec.field(
+        name="rule", default=()
+    )
+    version: Annotated[str, Meta(max_length=64, description="The owner's own name for it; every decision carries it.")] = ""
+
+    def __post_init__(self) -> None:
+        """Compile the rules; raises ConfigError for one that is wrong."""
+        if self.rules:
+            _ = self.compiled_rules
 
     @staticmethod
     def default() -> Policy:
@@ -140,12 +153,28 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @staticmethod
     def parse(text: str, source: str = "policy") -> Policy:
         """A policy from the text of a file: `Policy.parse('[speculation]\\nmode = "always"')`. Raises ConfigError."""
-        return msgspec.convert(overlay(default_tables(), parse(text, source, Policy), text, source), Policy)
+        tables = overlay(default_tables(), parse(text, source, Policy), text, source)
+        if "rule" in tables:  # first by themselves, where an error knows the line
+            _compile(msgspec.convert(tables["rule"], tuple[Rule, ...]), lambda n, key: f"{source}:{line_of_rule(text, n, key)}")
+        return msgspec.convert(tables, Policy)
 
     @cached_property
     def hash(self) -> str:
-        """First 16 hex digits of SHA-256 over the canonical values."""
-        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
+        """First 16 hex digits of SHA-256 over the canonical values; the version, a mere name, is not one of them."""
+        values = msgspec.structs.replace(self, version="") if self.version else self
+        return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()[:16]
+
+    @cached_property
+    def compiled_rules(self) -> tuple[CompiledRule, ...]:
+        """The rules in the order in which they are asked."""
+        return _compile(self.rules) if self.rules else ()
+
+
+def _compile(rules: tuple[Rule, ...], where: Where | None = None) -> tuple[CompiledRule, ...]:
+    """Imported late: conditions look at requests, whose module knows the policy."""
+    from .rules import compile_rules
+
+    return compile_rules(rules, where) if where is not None else compile_rules(rules)
 
 
 @cache

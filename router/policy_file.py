@@ -14,11 +14,14 @@ from msgspec import inspect
 
 from ..shared_protocol.errors import ConfigError
 
-Tables = dict[str, dict[str, Any]]
+Tables = dict[str, Any]  # a table's keys and values by its name; the rules as a list of such tables; the version
 
 
 def parse(text: str, source: str, shape: type[msgspec.Struct]) -> Tables:
-    """The tables of a policy file for `shape`, a struct of structs. Raises ConfigError at the first key that is unknown or wrong."""
+    """What a policy file says, for `shape`: a struct of structs, of one list of structs, and of plain values.
+
+    Raises ConfigError at the first key that is unknown, missing or wrong.
+    """
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -26,29 +29,56 @@ def parse(text: str, source: str, shape: type[msgspec.Struct]) -> Tables:
     tables = _types(shape)
     for table, values in document.items():
         where = f"{source}:{line_of(text, table)}"
-        if table == "rule":
-            raise ConfigError(f"{where}: [[rule]] is not served yet", hint="use the thresholds of the tables " + ", ".join(tables))
         if table not in tables:
             raise ConfigError(f"{where}: unknown table [{table}]", param=table, hint=_known(table, list(tables), "known"))
-        if not isinstance(values, dict):
+        inner = _bare(tables[table])
+        if isinstance(inner, inspect.VarTupleType) and isinstance(inner.item_type, inspect.StructType):
+            if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+                raise ConfigError(f"{where}: {table} must be written as [[{table}]], found {_shown(values)}", param=table)
+            for number, value in enumerate(values):
+                _check_rule(text, source, number, value, inner.item_type.cls)
+        elif not isinstance(inner, inspect.StructType):
+            _check(where, table, values, tables[table])
+        elif not isinstance(values, dict):
             raise ConfigError(f"{where}: {table} must be a table, found {_shown(values)}", param=table)
-        types = _types(tables[table])
-        for key, value in values.items():
-            dotted = f"{table}.{key}"
-            where = f"{source}:{line_of(text, table, key)}"
-            if key not in types:
-                hint = _known(key, list(types), f"known in [{table}]")
-                raise ConfigError(f"{where}: unknown key {dotted}", param=dotted, hint=hint)
-            try:
-                msgspec.convert(value, types[key])
-            except msgspec.ValidationError:
-                found = _shown(value)
-                raise ConfigError(f"{where}: {dotted} must be {_wanted(types[key])}, found {found}", param=dotted) from None
+        else:
+            types = _types(inner.cls)
+            for key, value in values.items():
+                dotted = f"{table}.{key}"
+                where = f"{source}:{line_of(text, table, key)}"
+                if key not in types:
+                    hint = _known(key, list(types), f"known in [{table}]")
+                    raise ConfigError(f"{where}: unknown key {dotted}", param=dotted, hint=hint)
+                _check(where, dotted, value, types[key])
     return document
 
 
+def _check_rule(text: str, source: str, number: int, values: dict[str, Any], shape: type[msgspec.Struct]) -> None:
+    """`number` counts from 0; a rule without a usable name is called by it, from 1."""
+    name = values.get("name")
+    called = f"rule.{name if isinstance(name, str) and name.isprintable() and len(name) <= 64 else number + 1}"
+    types = _types(shape)
+    for key, value in values.items():
+        where = f"{source}:{line_of_rule(text, number, key)}"
+        if key not in types:
+            hint = _known(key, list(types), "known in [[rule]]")
+            raise ConfigError(f"{where}: unknown key {called}.{key}", param=f"{called}.{key}", hint=hint)
+        _check(where, f"{called}.{key}", value, types[key])
+    for field in msgspec.structs.fields(shape):
+        if field.required and field.encode_name not in values:
+            where, dotted = f"{source}:{line_of_rule(text, number)}", f"{called}.{field.encode_name}"
+            raise ConfigError(f"{where}: {dotted} is missing", param=dotted, hint='a rule needs a name, when = "..." and a route')
+
+
+def _check(where: str, dotted: str, value: Any, kind: Any) -> None:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise ConfigError(f"{where}: {dotted} must be {_wanted(kind)}, found {_shown(value)}", param=dotted) from None
+
+
 def _types(shape: type[msgspec.Struct]) -> dict[str, Any]:
-    return {field.name: field.type for field in msgspec.structs.fields(shape)}
+    return {field.encode_name: field.type for field in msgspec.structs.fields(shape)}
 
 
 def _known(word: str, words: list[str], label: str) -> str:
@@ -59,12 +89,17 @@ def _known(word: str, words: list[str], label: str) -> str:
     return (f"did you mean {near[0]}? " if near else "") + f"{label}: " + ", ".join(words)
 
 
-def _wanted(kind: Any) -> str:
-    """What a value of this type looks like, in words."""
+def _bare(kind: Any) -> inspect.Type:
+    """A type without what is said about it."""
     info = inspect.type_info(kind)
     while isinstance(info, inspect.Metadata):
         info = info.type
-    match info:
+    return info
+
+
+def _wanted(kind: Any) -> str:
+    """What a value of this type looks like, in words."""
+    match info := _bare(kind):
         case inspect.LiteralType(values=words):
             *most, last = [f'"{word}"' for word in words]
             return f"{', '.join(most)} or {last}" if most else last
@@ -74,8 +109,10 @@ def _wanted(kind: Any) -> str:
             return f"a number between {low:g} and {high:g}"
         case inspect.VarTupleType(item_type=inspect.Metadata(extra_json_schema={"title": title})):
             return f"a list of {title}"
-        case inspect.StrType(max_length=longest):
-            return "a text" if longest is None else f"a text of up to {longest} characters"
+        case inspect.StrType(pattern=str(pattern), max_length=longest):
+            return f"a text of up to {longest} characters like {pattern}"
+        case inspect.StrType(min_length=least, max_length=longest):
+            return f"a text of {least or 0} to {longest} characters"
         case inspect.BoolType():
             return "true or false"
     return f"what the JSON schema says ({type(info).__name__.removesuffix('Type').lower()})"
@@ -83,7 +120,10 @@ def _wanted(kind: Any) -> str:
 
 def overlay(defaults: Tables, tables: Tables, text: str, source: str) -> Tables:
     """`defaults` with the values of `tables` laid over. Raises ConfigError where the two contradict each other."""
-    merged = {table: {**values, **tables.get(table, {})} for table, values in defaults.items()}
+    merged = {**defaults, **tables}
+    for table, values in defaults.items():
+        if isinstance(values, dict):
+            merged[table] = {**values, **tables.get(table, {})}
     bands = merged["complexity"]
     if bands["cascade_from"] > bands["hard_from"]:
         key = "cascade_from" if "cascade_from" in tables.get("complexity", {}) else "hard_from"
@@ -93,6 +133,12 @@ def overlay(defaults: Tables, tables: Tables, text: str, source: str) -> Tables:
             param=f"complexity.{key}",
             hint="set both, cascade_from being the smaller",
         )
+    if merged["speculation"]["mode"] == "off":
+        for number, rule in enumerate(tables.get("rule", ())):
+            if rule["route"] == "speculative":
+                dotted = f"rule.{rule['name']}.route"
+                where = f"{source}:{line_of_rule(text, number, 'route')}"
+                raise ConfigError(f'{where}: {dotted} drafts, but speculation.mode is "off"', param=dotted, hint="drop one of the two")
     for word in merged["privacy"]["topic_words"]:
         if word != word.lower().strip():  # a schema's pattern knows capital letters of ASCII only, and lets a last newline pass
             where = f"{source}:{line_of(text, 'privacy', 'topic_words')}"
@@ -115,6 +161,21 @@ def line_of(text: str, table: str, key: str | None = None) -> int:
             if (current, pair[1]) == ("", table):
                 found = number
     return found
+
+
+def line_of_rule(text: str, number: int, key: str | None = None) -> int:
+    """The line, from 1, of `key` in the rule `number` (from 0), or of its header; that of `rule = [...]` where it is written so."""
+    rule, found = -1, 0
+    inside = False
+    for line_number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[{1,2}\s*[\"']?([\w-]+)", line):
+            inside = header[1] == "rule"
+            rule += inside
+            if inside and rule == number:
+                found = line_number
+        elif inside and rule == number and key is not None and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
+            return line_number
+    return found or line_of(text, "rule")
 
 
 def _shown(value: Any) -> str:

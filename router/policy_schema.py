@@ -17,6 +17,8 @@ def policy_schema() -> dict[str, Any]:
     policy = tables["Policy"]
     policy.pop("required", None)  # a file names only what it changes
     for name, values in defaults.items():
+        if "$ref" not in policy["properties"][name]:
+            continue
         table = tables[policy["properties"][name]["$ref"].rpartition("/")[2]]
         del table["required"]
         for key, value in values.items():

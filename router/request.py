@@ -25,7 +25,7 @@ MAX_MESSAGES = 10_000
 class RouteRequest:
     """All of a request that may hold words of the user. Nothing in it can change after privacy has judged it.
 
-    `user` names the quota's bucket; it is not part of what is sent.
+    `user` and `tenant` name the quota's buckets; they are not part of what is sent.
     """
 
     messages: tuple[Message, ...]
@@ -33,6 +33,7 @@ class RouteRequest:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     tools: tuple[str, ...] = ()  # each the JSON text of one tool
     model: str | None = None  # what the cloud is asked for; None: its own first
+    tenant: str | None = None  # whose user asks; None: nobody's
 
     def __repr__(self) -> str:
         return f"RouteRequest({len(self.messages)} messages, {self.num_bytes} bytes)"
@@ -47,6 +48,7 @@ class RouteRequest:
         sampling: SamplingParams | None = None,
         tools: object = (),
         model: str | None = None,
+        tenant: str | None = None,
     ) -> RouteRequest:
         """Check and freeze messages in OpenAI's shape; a bare string is one user message.
 
@@ -58,8 +60,9 @@ class RouteRequest:
             raise InvalidRequest(f"messages must be a list, found {type(messages).__name__}", param="messages")
         if not 0 < len(messages) <= MAX_MESSAGES:
             raise InvalidRequest(f"messages must hold 1 to {MAX_MESSAGES} messages, found {len(messages)}", param="messages")
-        if not isinstance(user, str) or not 0 < len(user) <= 256:
-            raise InvalidRequest("user must be a string of 1 to 256 characters", param="user")
+        for name, value in (("user", user), ("tenant", tenant)):
+            if (value is not None or name == "user") and not (isinstance(value, str) and 0 < len(value) <= 256):
+                raise InvalidRequest(f"{name} must be a string of 1 to 256 characters", param=name)
         if max_tokens is not None:
             sampling = msgspec.structs.replace(sampling or SamplingParams(), max_tokens=max_tokens)
         sampling = sampling or SamplingParams()
@@ -72,6 +75,7 @@ class RouteRequest:
             sampling=sampling,
             tools=_tools(tools),
             model=None if model is None else text_of(model, "model"),
+            tenant=None if tenant is None else text_of(tenant, "tenant"),
         )
 
     @property
@@ -109,6 +113,14 @@ TokenCounter = Callable[[RouteRequest], int]  # prompt tokens, template included
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """Local time, as rules see it."""
+
+    hour: int  # 0..23
+    weekday: int  # 1 Monday .. 7 Sunday
+
+
+@dataclass(frozen=True, slots=True)
 class RouteContext:
     """All that a decision may depend on besides the request. It is data: deciding reads no clock and no network."""
 
@@ -120,6 +132,7 @@ class RouteContext:
     privacy_floor: Verdict = "public"  # the strictest verdict of this conversation so far
     costs: CostModel = field(default_factory=CostModel)
     speculation: SpeculationFacts | None = None  # None: device and cloud cannot speculate together
+    moment: Moment | None = None  # None: no rule knows the time
 
 
 def _tools(value: object) -> tuple[str, ...]:

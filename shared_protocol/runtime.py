@@ -32,6 +32,7 @@ class DeviceState:
     memory_free_bytes: int | None = None
     battery: float | None = None  # 0..1, None on mains or unknown
     thermal_headroom: float | None = None  # 0 throttled .. 1 cool
+    load: float | None = None  # processes that wait for a processor, per processor
     edge_available: bool = True  # a runtime is loaded and answers
     edge_context: int = 8192  # tokens
 

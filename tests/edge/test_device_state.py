@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hybrid.edge.device_state import LinuxDevice, SimulatedDevice
 from hybrid.shared_protocol.runtime import DeviceState
 
@@ -45,6 +46,12 @@ def test_on_mains_no_battery_is_reported(tmp_path: Path) -> None:
         "sys/class/power_supply/BAT0/" + name: text for name, text in (("type", "Battery"), ("capacity", "41"), ("status", "Charging"))
     }
     assert tree(tmp_path, files).read().battery is None
+
+
+def test_the_load_is_that_of_one_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert tree(tmp_path, {"proc/loadavg": "3.00 1.00 0.50 2/345 6789"}).read().load == 0.75
+    assert tree(tmp_path, {"proc/loadavg": "?"}).read().load is None
 
 
 def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:

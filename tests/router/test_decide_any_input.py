@@ -1,13 +1,20 @@
 """Any input is decided, and from nothing but the input."""
 
 import ast
+import math
 from pathlib import Path
 
+import msgspec
 import pytest
+from hybrid.router.costs import CostModel
 from hybrid.router.message import Message
+from hybrid.router.privacy import assess
+from hybrid.router.quota import QuotaView
 from hybrid.router.request import RouteRequest
-from hybrid.shared_protocol.errors import InvalidRequest
-from hybrid.tests.support.deciding import DRAFTED, HARD, PRIVATE, PRIVATE_AND_HARD, SIMPLE, UNCERTAIN, run
+from hybrid.router.rule import Rule
+from hybrid.shared_protocol.errors import ConfigError, InvalidRequest
+from hybrid.shared_protocol.runtime import DeviceState, LinkState
+from hybrid.tests.support.deciding import DRAFTED, DRAFTING, HARD, PRIVATE, PRIVATE_AND_HARD, SIMPLE, UNCERTAIN, run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +43,65 @@ def test_no_input_makes_decide_raise(messages: object) -> None:
     first = run(request)
     assert first.to_json() == run(request).to_json()
     assert first.route in ("edge", "cloud", "cascade", "speculative", "refuse")
+
+
+CONDITION = st.sampled_from(
+    (
+        "true",
+        "code",
+        "tokens > 40",
+        "tenant == 'acme'",
+        "battery < 0.5",
+        "1.0 / battery > 0.0",
+        "100 / (turns - 1) > 3",
+        "language == 'en' || load > 0.5",
+        "user.matches('^a+')",
+        "reachable && rtt_ms < 50.0",
+        "cost > 0.01",
+        "complexity > 0.4 && !(task == 'write')",
+    )
+)
+RULES = st.lists(
+    st.builds(
+        Rule,
+        name=st.uuids().map(str),
+        when=CONDITION,
+        route=st.sampled_from(["edge", "cloud", "cascade", "speculative", "refuse"]),
+        priority=st.integers(-3, 3),
+        unknown=st.sampled_from(["skip", "match", "refuse"]),
+        fallback=st.booleans(),
+    ),
+    max_size=5,
+)
+NUMBER = st.none() | st.floats() | st.integers(-(2**80), 2**80)
+DEVICE = st.builds(DeviceState, memory_free_bytes=NUMBER, battery=NUMBER, load=NUMBER, edge_available=st.booleans())
+LINK = st.builds(LinkState, reachable=st.booleans(), rtt_s=NUMBER)
+PROMPT = st.one_of(ANY_TEXT, st.sampled_from([SIMPLE, UNCERTAIN, DRAFTED, HARD, PRIVATE, PRIVATE_AND_HARD]))
+
+
+@given(prompt=PROMPT, rules=RULES, device=DEVICE, link=LINK, price=NUMBER, left=st.sampled_from([math.inf, 0.0, -5.0]))
+def test_whatever_the_rules_nothing_private_leaves_and_no_absent_side_is_asked(
+    prompt: str, rules: list[Rule], device: DeviceState, link: LinkState, price: float | None, left: float
+) -> None:
+    try:
+        policy = msgspec.structs.replace(DRAFTING, rules=tuple(rules))
+        request = RouteRequest.of(prompt)
+    except (ConfigError, InvalidRequest):  # two of them contradict each other; half a surrogate pair
+        return
+    facts = {
+        "policy": policy,
+        "device": device,
+        "link": link,
+        "costs": CostModel(price_in=price, price_out=price),
+        "quota": QuotaView(left),
+    }
+    decision = run(request, **facts)
+    assert decision.to_json() == run(request, **facts).to_json()
+    touches_cloud = decision.route in ("cloud", "cascade", "speculative")
+    assert not touches_cloud or (link.reachable and assess(request, policy).verdict == "public")
+    assert device.edge_available or decision.route in ("cloud", "refuse")
+    bare = run(request, **{**facts, "policy": DRAFTING})
+    assert bare.route != "refuse" or decision.route == "refuse", "no rule opens what is closed"
 
 
 @given(text=ANY_TEXT)

@@ -6,6 +6,7 @@ import logging
 import pytest
 from hybrid.router.costs import CostModel, Expected
 from hybrid.router.plan import SpeculationFacts
+from hybrid.router.policy import Policy
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol.errors import InvalidRequest
 from hybrid.shared_protocol.runtime import LinkState
@@ -19,6 +20,8 @@ def test_a_decision_is_printed_with_six_keys_and_no_word_of_the_request() -> Non
     assert shown["scores"] == {"complexity": decision.scores.complexity, "confidence": None, "privacy": "local_only"}
     assert shown["expected"] == {"edge": None, "cloud": None, "cascade": None, "speculative": None}
     assert shown["provenance"] == {"policy_hash": DRAFTING.hash, "tokens": "estimated", "calibration_id": None}
+    versioned = run(PRIVATE, policy=Policy.parse('version = "3"'))
+    assert json.loads(versioned.to_json())["provenance"]["policy_version"] == "3"
 
 
 def test_no_log_error_repr_or_json_holds_private_text(caplog: pytest.LogCaptureFixture) -> None:

@@ -25,7 +25,11 @@ def valid(document: object) -> bool:
 
 def read(document: dict[str, Any]) -> bool:
     """Whether the reader takes the same document: JSON's values are TOML's here, but for how a table is written."""
-    lines = [f"[{table}]\n" + "\n".join(f"{key} = {toml(v)}" for key, v in values.items()) for table, values in document.items()]
+    lines = []
+    for name, values in document.items():
+        for table in values if isinstance(values, list) else [values]:
+            header = "" if not isinstance(table, dict) else f"[[{name}]]\n" if isinstance(values, list) else f"[{name}]\n"
+            lines.append(header + "\n".join(f"{k} = {toml(v)}" for k, v in (table if isinstance(table, dict) else {name: table}).items()))
     try:
         Policy.parse("\n".join(lines))
     except ConfigError:
@@ -86,10 +90,23 @@ def test_every_number_has_both_bounds_and_the_reader_keeps_the_same() -> None:
         {"privacy": {"topic_words": ["Upper"]}},
         {"privacy": {"topic_words": ["a b c d e"]}},
         {"speculation": {"mode": "on"}},
+        {"rule": [{"name": "a", "when": "code"}]},
+        {"rule": [{"name": "a b", "when": "code", "route": "edge"}]},
+        {"rule": [{"name": "a", "when": "code", "route": "nowhere"}]},
+        {"rule": [{"name": "a", "when": "code", "route": "edge", "priority": 1.5}]},
+        {"rule": [{"name": "a", "when": "x" * 1001, "route": "edge"}]},
+        {"rule": [{"name": "a", "when": "code", "route": "edge", "then": "cloud"}]},
+        {"version": 3},
     ],
 )
 def test_what_the_reader_refuses_the_schema_refuses_too(document: dict[str, Any]) -> None:
     assert not valid(document) and not read(document)
+
+
+def test_a_policy_of_rules_fits_the_schema_and_is_read() -> None:
+    rule = {"name": "a", "when": "code", "route": "edge", "priority": -3, "unknown": "refuse", "fallback": False, "reason": "because"}
+    document = {"version": "7", "rule": [rule, {"name": "b", "when": "!code", "route": "refuse"}]}
+    assert valid(document) and read(document)
 
 
 def test_the_command_prints_it() -> None:

@@ -1,0 +1,231 @@
+"""A condition in CEL: compiled once, checked as far as can be before it is used, and true, false or unknown when it is.
+
+A value that is not known makes what needs it unknown, and no more: `unknown || true` is true, `unknown && false` is false, and the
+same in the other order. The library (cel, in Rust) computes that by itself: to CEL an unknown value is an error that && and || absorb.
+
+Work is bounded before the first request: no loops (macros), few regular expressions, and those without nested repetition.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+Value = bool | int | float | str
+Known = Callable[[str], Value | None]  # the value of a variable, None when it is not known; never raises
+
+MAX_PATTERN = 200  # characters of a regular expression; it is compiled at every use
+MAX_COUNT = 100  # of a counted repetition
+_MACROS = ("all", "exists", "exists_one", "filter", "map", "bind")
+_OPERATORS = frozenset(
+    ("!_", "-_", "_+_", "_-_", "_*_", "_/_", "_%_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_&&_", "_||_", "_?_:_", "@in")
+)
+FUNCTIONS = ("contains", "double", "endsWith", "int", "matches", "size", "startsWith", "string")
+_STRING = re.compile(r"""(?is)r?b?(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|//[^\n]*""")
+_LITERAL = re.compile(r"""(?s)\s*r?(?:'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)")\s*\)""")
+
+
+class ExpressionError(Exception):
+    """What is wrong with an expression; `hint` says what to do."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`value` is None when the condition is unknown: for `missing` values, or for what CEL could not compute (`error`)."""
+
+    value: bool | None
+    missing: tuple[str, ...] = ()
+    error: str = ""  # the kind of error, without any value
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    source: str
+    names: tuple[str, ...]  # of the variables in it
+    patterns: int  # regular expressions in it
+    program: Any
+
+    def evaluate(self, known: Known) -> Outcome:
+        """Never raises."""
+        missing: list[str] = []
+
+        def resolve(name: str) -> Value | None:
+            value = known(name)
+            if value is None and name not in missing:
+                missing.append(name)
+            return value
+
+        context = _cel().Context()
+        context.set_variable_resolver(resolve)
+        try:
+            value = self.program.execute(context)
+        except Exception as error:
+            return Outcome(None, tuple(missing), "" if missing else type(error).__name__)
+        return Outcome(value) if isinstance(value, bool) else Outcome(None, tuple(missing), f"a {type(value).__name__} instead of a bool")
+
+    @property
+    def constant(self) -> bool | None:
+        """True or False when it is so whatever the values are; None when they matter."""
+        return self.evaluate(lambda name: None).value
+
+
+def compile_expression(source: str) -> Expression:
+    """Compile. Raises ExpressionError when it does not parse, calls what there is not, or may take long."""
+    try:
+        program = _cel().compile(source)
+        names, functions = tuple(program.variables()), program.functions()
+    except Exception as error:
+        raise ExpressionError(f"is no CEL: {_first_line(error)}", "see docs/policy.md for conditions that are") from None
+    bare = _bare(source)
+    for macro in _MACROS:
+        if re.search(rf"\.\s*{macro}\s*\(", bare):
+            raise ExpressionError(f"loops with {macro}(), which is not served", "a condition compares single values")
+    for function in functions:
+        if function not in _OPERATORS and function not in FUNCTIONS:
+            raise ExpressionError(f"calls {function}(), which is not served", f"there are {', '.join(FUNCTIONS)}")
+    return Expression(source, names, _check_patterns(source), program)
+
+
+def check_types(expression: Expression, samples: Mapping[str, tuple[Value, ...]]) -> None:
+    """Compare and evaluate with combinations of `samples` (values per variable, of its one type).
+
+    Raises ExpressionError where a variable is compared to a constant of another type (which CEL calls merely unequal), where it fails,
+    and where it is no truth value.
+    """
+    for name, constant in _COMPARED.findall(_bare(expression.source)):
+        kind = type(samples[name][0]) if name in samples else None
+        if kind is not None and _constant(constant) != _TYPES[kind]:
+            raise ExpressionError(
+                f"compares {name}, a {_TYPES[kind]}, with a {_constant(constant)}", "texts stand in quotes, numbers do not"
+            )
+    computed, failed = False, ""
+    for known in _combinations(expression, samples):
+        try:
+            value = expression.program.execute(known)
+        except (ArithmeticError, LookupError) as error:
+            failed = _first_line(error)
+            continue  # of these values only: unknown when it happens
+        except Exception as error:
+            if isinstance(error, TypeError):
+                raise ExpressionError(
+                    "mixes types that do not go together", "texts stand in quotes, and double(tokens) * 0.5 has numbers of one type"
+                ) from None
+            raise ExpressionError(f"cannot be computed: {_first_line(error)}") from None
+        if not isinstance(value, bool):
+            raise ExpressionError(f"is a {_TYPES.get(type(value), 'value')}, not true or false", "compare it with something")
+        computed = True
+    if not computed:
+        raise ExpressionError(f"cannot be computed: {failed}")
+
+
+# a variable, a comparison, and the constant or the beginning of a list that it is compared with
+_COMPARED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*(?:==|!=|<=|>=|<|>|in\b)\s*\[?\s*(''|-?\d|true\b|false\b)")
+
+
+def _constant(written: str) -> str:
+    return "text" if written == "''" else "truth value" if written in ("true", "false") else "number"
+
+
+_TYPES = {bool: "truth value", int: "number", float: "number", str: "text", list: "list", dict: "map"}
+
+
+def _combinations(expression: Expression, samples: Mapping[str, tuple[Value, ...]]) -> Iterator[dict[str, Value]]:
+    """Up to 256 ways to set the variables, to their samples and to the constants of the expression and their neighbours."""
+    numbers = [float(found) for found in re.findall(r"(?<![\w.])\d+(?:\.\d+)?", _bare(expression.source))]
+    texts = tuple(text[1:-1] for text in re.findall(r"'[^'\\\n]*'|\"[^\"\\\n]*\"", expression.source))
+    choices: dict[str, tuple[Value, ...]] = {}
+    for name in expression.names:
+        values = samples[name]
+        if isinstance(values[0], bool):
+            choices[name] = values
+        elif isinstance(values[0], int):
+            choices[name] = values + tuple(int(number) + step for number in numbers for step in (-1, 0, 1))
+        elif isinstance(values[0], float):
+            choices[name] = values + tuple(number + step for number in numbers for step in (-1e-3, 0.0, 1e-3))
+        else:
+            choices[name] = values + texts
+    for turn in range(min(256, max(map(len, choices.values()), default=1) ** len(choices))):
+        yield {name: values[(turn * step + turn // len(values)) % len(values)] for step, (name, values) in enumerate(choices.items(), 1)}
+
+
+def _check_patterns(source: str) -> int:
+    """Count the regular expressions. Raises ExpressionError for one that is not written out, is long, or repeats a repetition."""
+    source = _uncommented(source)
+    strings = [(found.start(), found.end()) for found in _STRING.finditer(source)]
+    count = 0
+    for call in re.finditer(r"\bmatches\s*\(", source):
+        if any(start <= call.start() < end for start, end in strings):
+            continue
+        count += 1
+        literal = _LITERAL.match(source, call.end())
+        if literal is None:
+            raise ExpressionError("calls matches() with a pattern that is not written out", "write user.matches('...')")
+        pattern = (literal[1] if literal[1] is not None else literal[2]).replace("\\\\", "\\")
+        if len(pattern) > MAX_PATTERN:
+            raise ExpressionError(f"has a pattern of {len(pattern)} characters", f"up to {MAX_PATTERN} are served")
+        if _blows_up(pattern):
+            raise ExpressionError("has a pattern that repeats a repetition", f"no (a+)+, and no count above {MAX_COUNT}")
+    return count
+
+
+def _blows_up(pattern: str) -> bool:
+    """Whether something that repeats is itself repeated, or a count is high. The library takes linear time even so."""
+    pattern = re.sub(r"\\.|\[[^\]]*\]", "x", pattern)
+    counts = [number for pair in re.findall(r"\{(\d*),?(\d*)\}", pattern) for number in pair if number]
+    if any(len(number) > 3 or int(number) > MAX_COUNT for number in counts) or re.search(r"[*+}][*{]", pattern):
+        return True
+    repeats = [False]  # per open group: whether there is a repetition in it
+    for sign, following in zip(pattern, pattern[1:] + " ", strict=True):
+        if sign == "(":
+            repeats.append(False)
+        elif sign == ")" and len(repeats) > 1:
+            inner = repeats.pop()
+            if inner and following in "*+{":
+                return True
+            repeats[-1] = repeats[-1] or inner
+        elif sign in "*+{":
+            repeats[-1] = True
+    return False
+
+
+def _bare(source: str) -> str:
+    """Without comments and what is in quotes."""
+    return _STRING.sub("''", _uncommented(source))
+
+
+def _uncommented(source: str) -> str:
+    return _STRING.sub(lambda found: " " if found[0].startswith("//") else found[0], source)
+
+
+def _first_line(error: Exception) -> str:
+    """An error of the library, short: its first line says what, the others draw where."""
+    line = str(error).splitlines()[0] if str(error) else type(error).__name__
+    line = line.rpartition("ERROR: <input>:")[2] if "ERROR: <input>:" in line else line
+    return line if len(line) <= 160 else line[:160] + "..."
+
+
+@cache
+def _cel() -> Any:
+    """The library without its command line, whose import takes ten times as long (rich, prompt_toolkit, pygments)."""
+    from importlib.machinery import PathFinder
+    from importlib.util import find_spec, module_from_spec
+
+    name = "cel.cel"
+    if name not in sys.modules and (package := find_spec("cel")) is not None:
+        spec = PathFinder.find_spec(name, package.submodule_search_locations)
+        if spec is not None and spec.loader is not None:
+            sys.modules[name] = module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+    if name not in sys.modules:
+        import cel
+
+        return cel
+    return sys.modules[name]
