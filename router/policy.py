@@ -23,6 +23,8 @@ from .verdict import Verdict
 if TYPE_CHECKING:
     from .rules import CompiledRule, Where
 
+PRESET = "preset:"  # what the name of a policy that ships begins with, where a path may stand
+
 # A number always has both bounds: they also keep out what is no number, and infinity.
 Finding = Literal["public", "local_only", "block"]  # verdict.Verdict without "redact", which no policy may ask for yet
 # What the device's answer is judged by (confidence/signals.py).
@@ -141,7 +143,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @staticmethod
     def load(path: str | Path) -> Policy:
-        """Read a policy file; what it leaves out keeps its default. Raises ConfigError naming file, line and key."""
+        """Read a policy file, or "preset:NAME"; what it leaves out keeps its default. Raises ConfigError naming file, line and key."""
+        if str(path).startswith(PRESET):
+            return _preset(str(path).removeprefix(PRESET))
         try:
             text = Path(path).read_bytes().decode("utf-8")
         except OSError as error:
@@ -187,3 +191,17 @@ def default_tables() -> Tables:
 @cache
 def _default() -> Policy:
     return msgspec.convert(default_tables(), Policy)
+
+
+def presets() -> dict[str, str]:
+    """The text of each policy that ships, by its name."""
+    found = (file for file in (files(__package__) / "presets").iterdir() if file.name.endswith(".toml"))
+    return {file.name.removesuffix(".toml"): file.read_text(encoding="utf-8") for file in sorted(found, key=lambda file: file.name)}
+
+
+@cache
+def _preset(name: str) -> Policy:
+    known = presets()
+    if name not in known:
+        raise ConfigError(f"policy {PRESET}{name[:60]}: there is no such preset", hint="there are " + ", ".join(known))
+    return Policy.parse(known[name], f"{PRESET}{name}")
