@@ -1,0 +1,1 @@
+"""Sends a conversation without its values: placeholders go out, and what comes back is filled in on the device."""
