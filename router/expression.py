@@ -137,6 +137,11 @@ def _constant(written: str) -> str:
 _TYPES = {bool: "truth value", int: "number", float: "number", str: "text", list: "list", dict: "map"}
 
 
+def always_false(expression: Expression, samples: Mapping[str, tuple[Value, ...]]) -> bool:
+    """Whether it is false, or cannot be computed, for everything that is tried: then it probably never is true."""
+    return not any(expression.evaluate(known.get).value for known in _combinations(expression, samples))
+
+
 def _combinations(expression: Expression, samples: Mapping[str, tuple[Value, ...]]) -> Iterator[dict[str, Value]]:
     """Up to 256 ways to set the variables, to their samples and to the constants of the expression and their neighbours."""
     numbers = [float(found) for found in re.findall(r"(?<![\w.])\d+(?:\.\d+)?", _bare(expression.source))]
@@ -144,14 +149,14 @@ def _combinations(expression: Expression, samples: Mapping[str, tuple[Value, ...
     choices: dict[str, tuple[Value, ...]] = {}
     for name in expression.names:
         values = samples[name]
-        if isinstance(values[0], bool):
-            choices[name] = values
-        elif isinstance(values[0], int):
-            choices[name] = values + tuple(int(number) + step for number in numbers for step in (-1, 0, 1))
-        elif isinstance(values[0], float):
-            choices[name] = values + tuple(number + step for number in numbers for step in (-1e-3, 0.0, 1e-3))
-        else:
-            choices[name] = values + texts
+        choices[name] = values
+        if isinstance(values[0], str):
+            choices[name] += texts
+        elif not isinstance(values[0], bool):
+            known = [float(value) for value in values]
+            step = 1.0 if isinstance(values[0], int) else 1e-3
+            near = [number + by for number in numbers for by in (-step, 0.0, step)]
+            choices[name] += tuple(type(values[0])(number) for number in near if min(known) <= number <= max(known))
     for turn in range(min(256, max(map(len, choices.values()), default=1) ** len(choices))):
         yield {name: values[(turn * step + turn // len(values)) % len(values)] for step, (name, values) in enumerate(choices.items(), 1)}
 

@@ -38,7 +38,7 @@ class Scene:
 class Variable:
     name: str
     meaning: str  # with its unit, and when it is not known
-    samples: tuple[Value, ...]  # of its one type; conditions are tried with them when a policy is loaded
+    samples: tuple[Value, ...]  # of its one type, the least and the greatest with them: conditions are tried with these at load
     read: Callable[[Scene], Value | None]
     cloud: bool = False  # a fact of the cloud
 
@@ -60,7 +60,8 @@ def _times(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 
-_NUMBERS, _SHARES, _TEXTS, _TRUTHS = (0, 1, 1_000), (0.0, 0.5, 1.0), ("local", ""), (True, False)
+_TRUTHS, _TEXTS = (True, False), ("local", "")
+_NUMBERS, _SHARES, _AMOUNTS = (0, 1, 1_000, 10**9), (0.0, 0.5, 1.0), (0.0, 1.0, 1_000.0, 1e9)
 
 _ALL = (
     # the request
@@ -85,19 +86,21 @@ _ALL = (
     Variable("weekday", "1 Monday to 7 Sunday", (1, 6, 7), lambda s: None if s.context.moment is None else s.context.moment.weekday),
     # the device
     Variable("edge_available", "a model answers on the device", _TRUTHS, lambda s: s.context.device.edge_available),
-    Variable("context_left", "tokens left in the device's context after prompt and answer; below 0: too long", _NUMBERS, _room),
+    Variable(
+        "context_left", "tokens left in the device's context after prompt and answer; below 0: too long", (0, -(10**9), 1_000, 10**9), _room
+    ),
     Variable("battery", "0 to 1; unknown on mains", _SHARES, lambda s: s.context.device.battery),
     Variable("thermal_headroom", "0 throttled to 1 cool", _SHARES, lambda s: s.context.device.thermal_headroom),
-    Variable("memory_mb", "free memory in MB", (0.0, 1_000.0), lambda s: _times(s.context.device.memory_free_bytes, 1e-6)),
+    Variable("memory_mb", "free memory in MB", _AMOUNTS, lambda s: _times(s.context.device.memory_free_bytes, 1e-6)),
     Variable(
-        "load", "processes that wait for a processor of the device, per processor: 1 is busy", _SHARES, lambda s: s.context.device.load
+        "load", "processes that wait for a processor of the device, per processor: 1 is busy", _AMOUNTS, lambda s: s.context.device.load
     ),
     # the cloud
     Variable("reachable", "the cloud answered the last probe", _TRUTHS, lambda s: s.context.link.reachable, cloud=True),
-    Variable("rtt_ms", "round trip to the cloud", (0.0, 20.0), lambda s: _times(s.context.link.rtt_s, 1e3), cloud=True),
-    Variable("price_in", "of a million prompt tokens", _SHARES, lambda s: _times(s.context.costs.price_in, PER), cloud=True),
-    Variable("price_out", "of a million tokens of answers", _SHARES, lambda s: _times(s.context.costs.price_out, PER), cloud=True),
-    Variable("cost", "of the cloud's answer, in the currency of the prices", _SHARES, _cost, cloud=True),
+    Variable("rtt_ms", "round trip to the cloud", _AMOUNTS, lambda s: _times(s.context.link.rtt_s, 1e3), cloud=True),
+    Variable("price_in", "of a million prompt tokens", _AMOUNTS, lambda s: _times(s.context.costs.price_in, PER), cloud=True),
+    Variable("price_out", "of a million tokens of answers", _AMOUNTS, lambda s: _times(s.context.costs.price_out, PER), cloud=True),
+    Variable("cost", "of the cloud's answer, in the currency of the prices", _AMOUNTS, _cost, cloud=True),
     Variable(
         "quota_left",
         "cloud tokens left to the user; unknown without a limit",
@@ -111,10 +114,9 @@ VARIABLES: Mapping[str, Variable] = {variable.name: variable for variable in _AL
 
 @dataclass(slots=True)
 class Values:
-    """The values of one decision; `given` go before them (to try a policy out)."""
+    """The values of one decision."""
 
     scene: Scene
-    given: Mapping[str, Value] = field(default_factory=dict)
     _seen: dict[str, Value | None] = field(default_factory=dict)
 
     def __call__(self, name: str) -> Value | None:
@@ -126,8 +128,6 @@ class Values:
     def _value(self, variable: Variable) -> Value | None:
         if variable.cloud and self.scene.private:
             return None
-        if variable.name in self.given:
-            return self.given[variable.name]
         try:
             value = variable.read(self.scene)
         except Exception:  # whatever a caller put into the facts: what cannot be read is not known

@@ -10,14 +10,18 @@ import click
 import msgspec
 
 from ....router.complexity import Parts
-from ....router.decide import decide
+from ....router.decide import decide, scene_of
 from ....router.decision import Decision
 from ....router.plan import SpeculationFacts
 from ....router.policy import Policy
 from ....router.quota import QuotaView
 from ....router.request import RouteContext, RouteRequest, TokenCounter
+from ....router.rules import trace_all
+from ....router.variables import Values
 from ....shared_protocol.errors import InvalidRequest, NotFound
 from ....shared_protocol.runtime import DeviceState, LinkState
+from .facts import at_option, fact_option, with_facts
+from .trace import trace_json, trace_lines
 
 BAR = 20  # characters of a full bar
 
@@ -25,7 +29,12 @@ BAR = 20  # characters of a full bar
 @click.command()
 @click.argument("prompt", required=False)
 @click.option("--messages", type=click.Path(dir_okay=False), help="A JSON file with a list of messages, or an object with one.")
-@click.option("--policy", "policy_file", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file (TOML).")
+@click.option(
+    "--policy", "policy_file", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file (TOML), or preset:NAME."
+)
+@click.option("--tenant", help="For whom the user asks.")
+@fact_option
+@at_option
 @click.option("--user", default="local", show_default=True, help="Whose quota is asked; taken as full here.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Length of the answer that is asked for.")
 @click.option("--model", help="Count tokens with this model's tokenizer (an id of the store, or a path).")
@@ -36,6 +45,9 @@ def explain(
     prompt: str | None,
     messages: str | None,
     policy_file: str | None,
+    tenant: str | None,
+    facts: tuple[str, ...],
+    at: str | None,
     user: str,
     max_tokens: int | None,
     model: str | None,
@@ -45,11 +57,11 @@ def explain(
 ) -> None:
     """Explain where PROMPT would be answered, and why ("-" reads it from standard input).
 
-    Nothing leaves this machine. A device and a reachable cloud are assumed, and a user with a full quota. A refusal is an
-    explanation too: the exit code is 0.
+    Nothing leaves this machine. A device and a reachable cloud are assumed, and a user with a full quota; --fact changes what rules
+    look at. A refusal is an explanation too: the exit code is 0.
     """
     policy = Policy.load(policy_file) if policy_file else Policy.default()
-    request = RouteRequest.of(_messages(prompt, messages), max_tokens=max_tokens, user=user)
+    request = RouteRequest.of(_messages(prompt, messages), max_tokens=max_tokens, user=user, tenant=tenant)
     quota = policy.quota
     context = RouteContext(
         policy=policy,
@@ -59,8 +71,14 @@ def explain(
         count_tokens=_counter(model) if model else None,
         speculation=SpeculationFacts(),
     )
+    context = with_facts(context, facts, at)
     decision = decide(request, context)
-    click.echo(decision.to_json().decode() if as_json else describe(decision, policy))
+    traced = trace_all(policy.compiled_rules, Values(scene_of(request, context)))
+    if not as_json:
+        click.echo("\n".join([describe(decision, policy), *trace_lines(decision, traced)]))
+        return
+    shown = msgspec.to_builtins(decision.report())
+    click.echo(msgspec.json.encode(shown | trace_json(decision, traced) if traced else shown).decode())
 
 
 def describe(decision: Decision, policy: Policy) -> str:
@@ -79,7 +97,8 @@ def describe(decision: Decision, policy: Policy) -> str:
     ]
     if decision.plan is not None and decision.route in ("cloud", "speculative"):
         lines.append(("drafting", f"{decision.plan.mode}: {decision.plan.why}"))
-    lines.append(("policy", decision.provenance.policy_hash))
+    version = f" ({decision.provenance.policy_version})" if decision.provenance.policy_version else ""
+    lines.append(("policy", decision.provenance.policy_hash + version))
     return "\n".join(f"{name:<11}{value}" for name, value in lines)
 
 
