@@ -14,19 +14,20 @@ from typing import Any
 from sandbox import Isolation, passes
 
 NUM_CODE = 60
-# Ten kinds that differ in what they take: arithmetic, words, reading, dates. Ten items each, of one seed.
-KINDS = (
-    "basic_arithmetic",
-    "chain_sum",
-    "family_relationships",
-    "gcd",
-    "letter_counting",
-    "needle_haystack",
-    "number_filtering",
-    "simple_equations",
-    "time_intervals",
-    "word_sequence_reversal",
-)
+# Ten kinds of task, ten items each, small enough that a model of half a billion parameters solves some of each: chosen by how many
+# items of another seed it solved, not by what any signal says of them.
+KINDS: Mapping[str, Mapping[str, int]] = {
+    "basic_arithmetic": {"max_terms": 3, "max_digits": 2},
+    "chain_sum": {"max_terms": 3, "min_digits": 1, "max_digits": 2},
+    "fraction_simplification": {"min_value": 1, "max_value": 20, "max_factor": 6},
+    "lcm": {"max_value": 20},
+    "letter_counting": {"min_words": 1, "max_words": 3},
+    "needle_haystack": {"min_num_statements": 5, "max_num_statements": 12},
+    "number_filtering": {"max_numbers": 5},
+    "number_sequence": {"max_complexity": 1},
+    "products": {"min_digits": 1, "max_digits": 2},
+    "syllogism": {},
+}
 ITEMS, SEED = 10, 20
 
 
@@ -71,8 +72,8 @@ def reasoning_questions() -> list[Question]:
     except ImportError:
         raise SystemExit("the reasoning tasks are missing: pip install reasoning-gym") from None
     asked = []
-    for kind in KINDS:
-        data = create_dataset(kind, size=ITEMS, seed=SEED)
+    for kind, options in KINDS.items():
+        data = create_dataset(kind, size=ITEMS, seed=SEED, **options)
         for number in range(ITEMS):
             entry = data[number]
             content = f"{entry['question']}\n\nReply with the final answer only, without any explanation."
