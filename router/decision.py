@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from .complexity import Parts
+from .confidence.judgement import GateState
 from .costs import Expected
 from .plan import Plan
 from .privacy import Assessment, Shareable
@@ -35,14 +36,15 @@ Reason = Literal[
 
 class Scores(msgspec.Struct, frozen=True):
     complexity: float  # 0 .. below 1
-    confidence: float | None  # None until the device has answered
+    confidence: float | None  # None until the device has answered, and where it cannot be had
     privacy: Verdict
+    gate: GateState | None = None  # what became of the device's answer; None until it has answered
 
 
 class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     policy_hash: str
     tokens: Literal["exact", "estimated"]
-    calibration_id: str | None
+    calibration_id: str | None  # of the gate that had a part in it
     policy_version: str = ""  # the owner's own name for the policy
 
 

@@ -39,6 +39,7 @@ Signal = Literal[
     "margin_quantile",
     "entropy",
     "entropy_quantile",
+    "none",
 ]
 Phrase = Annotated[
     str,
@@ -85,8 +86,12 @@ class ComplexityPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When the device's answer of a cascade is kept."""
 
-    signal: Annotated[Signal, Meta(description="What it is judged by.")]
+    signal: Annotated[Signal, Meta(description="What it is judged by. none: it is kept without being judged.")]
     threshold: Annotated[float, Meta(ge=0, le=1, description="It is kept from this confidence on.")]
+    gate: Annotated[str, Meta(max_length=4096, description="File of a gate: the confidence is the probability of being right.")]
+    error_rate: Annotated[float, Meta(ge=0, le=1, description="Kept where the gate promises this rate of errors; 0: use threshold.")]
+    stop_after: Annotated[int, Meta(ge=1, le=2**40, description="Tokens before an answer can be given up in mid-text.")]
+    stop_below: Annotated[float, Meta(ge=0, le=1, description="Given up where its tokens' mean probability is lower. 0: never.")]
     quantile: Annotated[float, Meta(ge=0, le=1, description="Which quantile of the token probabilities is looked at.")]
     quantile_weight: Annotated[float, Meta(ge=0, le=1, description="What it weighs against their geometric mean.")]
 

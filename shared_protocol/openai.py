@@ -42,6 +42,16 @@ class Drafts(msgspec.Struct, frozen=True):
     accepted: int
 
 
+class DeviceAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of the answer that the device wrote first, in a cascade."""
+
+    gate: str  # passed, below_threshold, stopped_early, unavailable or skipped
+    confidence: float | None = None
+    calibration_id: str | None = None
+    tokens: int = 0  # that the device computed before it was decided
+    saved_at_most: int | None = None  # tokens up to max_tokens that an answer given up in mid-text was spared
+
+
 class HybridInfo(msgspec.Struct, omit_defaults=True):
     """Where and why an answer was computed."""
 
@@ -53,6 +63,7 @@ class HybridInfo(msgspec.Struct, omit_defaults=True):
     bytes_sent: int | None = None
     drafts: Drafts | None = None  # when the device drafted
     drafting: str | None = None  # why it did, or did not, when the cloud had a part
+    device_answer: DeviceAnswer | None = None
 
 
 class TopLogprob(msgspec.Struct):

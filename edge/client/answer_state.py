@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...router.confidence.judgement import Judgement
 from ...router.decision import Decision
 from ...router.request import RouteRequest
-from ...shared_protocol.openai import Drafts, HybridInfo, Span
+from ...shared_protocol.openai import DeviceAnswer, Drafts, HybridInfo, Span
 from ..piece import Piece, merged
 from ..transport.lane import Traffic
 from .services import Services
@@ -22,6 +23,10 @@ class AnswerState:
     prompt_ids: list[int] | None = None  # by the device's tokenizer; None: it has no model, or cannot render this conversation
     decision: Decision | None = None
     kept: list[Piece] | None = None  # the device's whole answer, when a cascade has computed it
+    begun: list[Piece] = field(default_factory=list)  # the device's answer as far as a cascade has computed it, when it gave it up ...
+    begun_ids: list[int] = field(default_factory=list)  # ... and its tokens
+    judgement: Judgement | None = None  # of the device's answer, once a cascade has it
+    device_answer: DeviceAnswer | None = None  # what is told of it
     cloud_used: int = 0  # tokens to bill: prompt and output that the cloud has computed
     drafts: Drafts | None = None
     traffic: Traffic = field(default_factory=Traffic)
@@ -39,6 +44,7 @@ class AnswerState:
             bytes_sent=self.traffic.bytes_sent,
             drafts=self.drafts,
             drafting=_drafting(self.decision),
+            device_answer=self.device_answer,
         )
 
 

@@ -6,14 +6,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 from ...router.cascade import resolve_cascade
-from ...router.confidence.signals import confidence
-from ...router.confidence.token_signal import TokenSignal
 from ...router.decision import Decision
 from ...shared_protocol.errors import StreamInterrupted
 from ...shared_protocol.openai import ChatCompletionChunk, FinishReason, Span, Usage
 from ..piece import Piece, usage_of
 from ..session import EdgeChunk
 from .answer_state import AnswerState
+from .device_first import Watched, device_first
 from .speculative_route import speculative_route
 from .target import blame
 
@@ -29,8 +28,8 @@ def run_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, 
     return cloud_route(answer, decision)
 
 
-async def edge_route(answer: AnswerState, signals: list[TokenSignal] | None = None) -> AsyncGenerator[Piece, None]:
-    """The device alone; `signals` collects what is behind each token. An answer that a cascade kept is not computed again."""
+async def edge_route(answer: AnswerState, watched: Watched | None = None) -> AsyncGenerator[Piece, None]:
+    """The device alone; `watched` collects what is behind each token. What a cascade has computed already is not computed again."""
     if answer.kept is not None:
         for piece in answer.kept:
             yield piece
@@ -38,16 +37,22 @@ async def edge_route(answer: AnswerState, signals: list[TokenSignal] | None = No
     device = answer.services.device
     assert device is not None
     assert answer.prompt_ids is not None
-    prompt, params, count = answer.prompt_ids, answer.request.sampling, 0
+    prompt, params = answer.prompt_ids, answer.request.sampling
+    if params.logprobs is not None:  # those of known tokens are not given again
+        answer.begun, answer.begun_ids = [], []
+    for piece in answer.begun:
+        yield piece
+    known, count = answer.begun_ids, len(answer.begun_ids)
     with blame("edge"):
-        async with aclosing(device.answer(prompt, params)) as items:
+        async with aclosing(device.answer(prompt, params, known)) as items:
             async for item in items:
                 if not isinstance(item, EdgeChunk):
                     answer.answered_by = device.name
                     continue
                 count += 1
-                if signals is not None:
-                    signals.append(item.signal)
+                if watched is not None:
+                    watched.ids.append(item.token_id)
+                    watched.signals.append(item.signal)
                 yield Piece(
                     text=item.text,
                     spans=(Span("edge", 1),),
@@ -58,13 +63,10 @@ async def edge_route(answer: AnswerState, signals: list[TokenSignal] | None = No
 
 
 async def cascade_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
-    """The device first and in full; nothing is shown until its confidence has decided who answers."""
-    policy = answer.services.policy
-    if answer.kept is None:
-        signals: list[TokenSignal] = []
-        pieces = [piece async for piece in edge_route(answer, signals)]
-        answer.kept = pieces
-        answer.decision = decision = resolve_cascade(decision, confidence(signals, policy.confidence), policy)
+    """The device first; nothing is shown until its confidence has decided who answers."""
+    watched = Watched()
+    judgement = answer.judgement or await device_first(answer, decision, edge_route(answer, watched), watched)
+    answer.decision = decision = resolve_cascade(decision, judgement)
     route = cloud_route(answer, decision) if decision.route == "cascade" else edge_route(answer)
     async with aclosing(route) as chosen:
         async for piece in chosen:

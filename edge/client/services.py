@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ...router.confidence.gate import Gate, load_gate
 from ...router.plan import SpeculationFacts, draft_curve
-from ...router.policy import Policy
+from ...router.policy import ConfidencePolicy, Policy
 from ...router.quota import Quotas
-from ...shared_protocol.errors import ContextOverflow
+from ...shared_protocol.errors import ConfigError, ContextOverflow
+from ...shared_protocol.model_card import ModelCard
 from ...shared_protocol.runtime import LinkState
 from ..device import Device
 from ..device_state import DeviceReader
@@ -18,6 +21,8 @@ from ..drafter import Mutate
 from ..learned import Learned
 from ..transport.cloud import CloudClient
 from ..transport.link_monitor import LinkMonitor
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -38,6 +43,15 @@ class Services:
     learned: Learned = field(default_factory=Learned)
     draft_s: tuple[float, ...] | None = None  # entry k: seconds in which the device drafts k tokens; None: not measured yet
     can_speculate: bool = True  # until the cloud says that its vocabulary is another one
+
+    gate: tuple[ConfidencePolicy, Gate | str | None] | None = None  # as it was read for this policy
+
+    def gate_of(self, card: ModelCard) -> Gate | str | None:
+        """The policy's gate for the device's model, or why it cannot be used; None when the policy names none. Read once."""
+        policy = self.policy.confidence
+        if self.gate is None or self.gate[0] != policy:
+            self.gate = policy, _read_gate(card, policy)
+        return self.gate[1]
 
     @property
     def can_draft(self) -> bool:
@@ -68,3 +82,13 @@ class Services:
             with suppress(ContextOverflow):  # what is held leaves no room; the next answer may hold less
                 costs = await device.run(lambda: session.held.cost_curve(2))
                 self.draft_s = draft_curve(costs.tolist(), drafting.max_draft)
+
+
+def _read_gate(card: ModelCard, policy: ConfidencePolicy) -> Gate | str | None:
+    if not policy.gate:
+        return None
+    try:
+        return load_gate(policy.gate, card, policy)
+    except ConfigError as error:
+        log.warning("no answer of the device is kept by a cascade: %s", error)
+        return str(error)

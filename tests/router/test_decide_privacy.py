@@ -1,5 +1,6 @@
 """What is private is decided alone by what is private."""
 
+from hybrid.router.confidence.judgement import judge
 from hybrid.router.decide import resolve_cascade
 from hybrid.router.quota import QuotaView
 from hybrid.shared_protocol.runtime import DeviceState
@@ -29,4 +30,4 @@ def test_a_blocked_request_is_refused_whoever_could_answer() -> None:
 
 
 def test_confidence_cannot_open_the_way_for_a_private_answer() -> None:
-    assert resolve_cascade(run(PRIVATE), 0.0, DRAFTING).shareable is None
+    assert resolve_cascade(run(PRIVATE), judge(0.0, DRAFTING.confidence, None, "text")).shareable is None

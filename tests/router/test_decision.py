@@ -17,7 +17,7 @@ def test_a_decision_is_printed_with_six_keys_and_no_word_of_the_request() -> Non
     decision = run(PRIVATE)
     shown = json.loads(decision.to_json())
     assert list(shown) == ["route", "reason", "rule", "scores", "expected", "provenance"]
-    assert shown["scores"] == {"complexity": decision.scores.complexity, "confidence": None, "privacy": "local_only"}
+    assert shown["scores"] == {"complexity": decision.scores.complexity, "confidence": None, "privacy": "local_only", "gate": None}
     assert shown["expected"] == {"edge": None, "cloud": None, "cascade": None, "speculative": None}
     assert shown["provenance"] == {"policy_hash": DRAFTING.hash, "tokens": "estimated", "calibration_id": None}
     versioned = run(PRIVATE, policy=Policy.parse('version = "3"'))

@@ -1,0 +1,82 @@
+"""The first half of a cascade: the device answers, unseen, and its confidence decides whether that is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from ...router.confidence.early import is_lost
+from ...router.confidence.gate import Gate, TaskGroup, task_group
+from ...router.confidence.judgement import Judgement, judge, stopped
+from ...router.confidence.signals import confidence
+from ...router.confidence.token_signal import TokenSignal
+from ...router.decision import Decision
+from ...router.policy import ConfidencePolicy
+from ...shared_protocol.openai import DeviceAnswer
+from ..piece import Piece
+from .answer_state import AnswerState
+
+
+@dataclass(slots=True)
+class Watched:
+    """What is seen of an answer while it is written; one entry per token."""
+
+    signals: list[TokenSignal] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+
+
+async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGenerator[Piece, None], watched: Watched) -> Judgement:
+    """Run `pieces`, the device's answer, which fills `watched`. It is left in `answer.kept` when it is whole, else in `answer.begun`.
+
+    Nothing is computed where that could not change who answers: the policy judges nothing, or its gate does not fit the model.
+    """
+    policy, group = answer.services.policy.confidence, task_group(decision.parts)
+    device = answer.services.device
+    assert device is not None
+    gate = answer.services.gate_of(device.session.model.card)
+    if policy.signal == "none" or isinstance(gate, str):
+        await pieces.aclose()
+        judgement = judge(None, policy, gate, group)
+    else:
+        written = await _write(pieces, watched, *_bound(policy, gate, group))
+        if written[-1].finish_reason is not None:
+            answer.kept = written
+            judgement = judge(confidence(watched.signals, policy), policy, gate, group)
+        else:
+            answer.begun, answer.begun_ids = written, watched.ids
+            judgement = stopped(len(written), gate, group)
+    answer.judgement = judgement
+    answer.device_answer = _told(judgement, len(watched.ids), answer.request.max_tokens)
+    return judgement
+
+
+async def _write(pieces: AsyncGenerator[Piece, None], watched: Watched, after: int, below: float) -> list[Piece]:
+    """One piece per token, up to the last one or to where the answer is given up; whoever leaves early frees the device."""
+    written, total = [], 0.0
+    async with aclosing(pieces) as running:
+        async for piece in running:
+            written.append(piece)
+            total += watched.signals[-1].logprob
+            if piece.finish_reason is None and is_lost(total, len(written), after=after, below=below):
+                break
+    return written
+
+
+def _bound(policy: ConfidencePolicy, gate: Gate | None, group: TaskGroup) -> tuple[int, float]:
+    """From how many tokens on, and below which mean probability, an answer is given up. A policy that never does has the last word."""
+    calibrated = None if gate is None else gate.group(group)
+    if policy.stop_below == 0 or calibrated is None or calibrated.stop is None:
+        return policy.stop_after, policy.stop_below
+    return calibrated.stop.after, calibrated.stop.below
+
+
+def _told(judgement: Judgement, tokens: int, max_tokens: int | None) -> DeviceAnswer:
+    early = judgement.state == "stopped_early"
+    return DeviceAnswer(
+        gate=judgement.state,
+        confidence=judgement.confidence,
+        calibration_id=judgement.calibration_id,
+        tokens=tokens,
+        saved_at_most=max_tokens - tokens if early and max_tokens is not None else None,
+    )

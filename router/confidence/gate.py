@@ -1,0 +1,121 @@
+"""A gate: what a signal's value means, learned from outcomes of one model file in one quantisation, for each group of tasks.
+
+A plain JSON file, made by `benchmarks/confidence.py --gate`; it holds numbers only. Its calibration id is a hash of all of it and stands in
+every decision that the gate had a part in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ...shared_protocol.errors import ConfigError, GateMismatch
+from ...shared_protocol.model_card import ModelCard
+from ..calibration import Calibration
+from ..complexity import Parts
+from ..policy import ConfidencePolicy, Signal
+
+Unit = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0)]
+TaskGroup = Literal["code", "text"]
+CODE_FROM = 0.2  # of Parts.code: two marks of program text, or as many words of programming
+ANY = "any"  # the group for tasks of a kind that was not calibrated apart
+
+
+class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """From `threshold` of the raw signal on, at most `error_rate` of the answers are wrong, but for a chance of `delta` (threshold.py)."""
+
+    error_rate: Unit
+    delta: Unit
+    threshold: Unit
+    kept: Count  # of n outcomes that had no part in choosing the grid
+    wrong: Count
+    n: Count
+
+
+class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When an answer is given up in mid-text (early.py): at most the share `loss` of right ones is."""
+
+    after: Annotated[int, Meta(ge=1)]  # tokens
+    below: Unit
+    loss: Unit
+    n: Count  # right answers that it was chosen from
+
+
+class GroupGate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    map: Calibration  # from the raw signal to the probability that the answer is right
+    n: Count  # outcomes
+    correct: Count
+    auroc: Unit  # of the signal: chance that a right answer scores higher than a wrong one
+    ece_before: Unit  # expected calibration error of the raw signal ...
+    ece_after: Unit  # ... and of the probability, each outcome judged by a map that it had no part in
+    promises: tuple[Promise, ...] = ()
+    stop: Stop | None = None
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    format: Literal["hybrid-gate-1"]
+    model: str  # its name, for people
+    file_hash: str
+    quantisation: str
+    signal: Signal
+    quantile: Unit  # the signal's own parameters
+    quantile_weight: Unit
+    data_hash: str  # of the outcomes
+    groups: dict[str, GroupGate]  # by TaskGroup, or "any"
+    calibration_id: str = ""  # of all the rest; made by `sealed`
+
+    def sealed(self) -> Gate:
+        """With its calibration id: the first 16 hex digits of SHA-256 over its canonical JSON."""
+        bare = msgspec.structs.replace(self, calibration_id="")
+        digest = hashlib.sha256(msgspec.json.encode(bare, order="sorted")).hexdigest()
+        return msgspec.structs.replace(self, calibration_id=digest[:16])
+
+    def group(self, name: TaskGroup) -> GroupGate | None:
+        return self.groups.get(name) or self.groups.get(ANY)
+
+    def to_json(self) -> bytes:
+        return msgspec.json.format(msgspec.json.encode(self.sealed()), indent=2) + b"\n"
+
+
+def task_group(parts: Parts) -> TaskGroup:
+    """Whether a conversation is about program text, by what complexity saw in its hardest turn."""
+    return "code" if parts.code >= CODE_FROM else "text"
+
+
+def load_gate(path: str | Path, card: ModelCard, policy: ConfidencePolicy) -> Gate:
+    """Read a gate for the model of `card`, judged as `policy` says.
+
+    Raises ConfigError for a file that is none, or was changed by hand, and GateMismatch for one that was calibrated for another model
+    file, quantisation or signal: what a number means was learned from that one only.
+    """
+    try:
+        gate = msgspec.json.decode(Path(path).read_bytes(), type=Gate)
+    except OSError as error:
+        raise ConfigError(f"gate {path}: {error.strerror or error}", param="confidence.gate", hint="name a readable gate file") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigError(f"gate {path}: not a gate: {error}", param="confidence.gate") from None
+    if gate.sealed().calibration_id != gate.calibration_id:
+        raise ConfigError(f"gate {path}: its numbers are not those of calibration {gate.calibration_id[:16]!r}", param="confidence.gate")
+    asked = (card.file_hash, card.quantisation, policy.signal, policy.quantile, policy.quantile_weight)
+    found = (gate.file_hash, gate.quantisation, gate.signal, gate.quantile, gate.quantile_weight)
+    for what, ours, theirs in zip(_IDENTITY, asked, found, strict=True):
+        if ours != theirs:
+            raise GateMismatch(
+                f"gate {path}: calibrated for {what} {_short(theirs)} ({gate.model}), this is {_short(ours)} ({card.name})",
+                param="confidence.gate",
+                hint="calibrate a gate for this one, or leave confidence.gate empty",
+            )
+    return gate
+
+
+_IDENTITY = ("the file", "the quantisation", "the signal", "the quantile", "the quantile weight")
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:12]}..."

@@ -1,0 +1,157 @@
+"""What happens between the device's first token and the choice of who answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hybrid.edge.session import EdgeAnswer, Session
+from hybrid.router.calibration import Logistic
+from hybrid.router.confidence.gate import Gate, GroupGate, Stop
+from hybrid.router.policy import Policy
+from hybrid.shared_protocol.model import Model
+from hybrid.shared_protocol.openai import ChatCompletion, DeviceAnswer
+from hybrid.tests.support.scripted_client import CASCADE, TO_EDGE, ask, client_of, failing, stream, text_of, told, well
+from hybrid.tests.support.scripted_server import response
+
+NEVER_GOOD = CASCADE + "1.0\n"
+GIVEN_UP = CASCADE + "0.0\nstop_after = 2\nstop_below = 1.0\n"  # no token of the little model is certain
+
+
+def first(answer: ChatCompletion) -> DeviceAnswer:
+    assert answer.hybrid is not None and answer.hybrid.device_answer is not None
+    return answer.hybrid.device_answer
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[int]]]:
+    """(tokens known before, token ids drawn) of every answer of the device."""
+    seen: list[tuple[int, list[int]]] = []
+    generate = Session.generate
+
+    def counted(self: Session, prompt_ids: Sequence[int], params: Any, *, known: Sequence[int] = ()) -> EdgeAnswer:
+        answer = generate(self, prompt_ids, params, known=known)
+        drawn: list[int] = []
+        seen.append((len(known), drawn))
+
+        def noted() -> Any:
+            for chunk in answer.chunks:
+                drawn.append(chunk.token_id)
+                yield chunk
+
+        return EdgeAnswer(answer.seed, answer.num_prompt, answer.num_cached, answer.known_text, noted())
+
+    monkeypatch.setattr(Session, "generate", counted)
+    return seen
+
+
+def gate_for(model: Model, tmp_path: Path, **changes: Any) -> str:
+    """A gate file in which every signal means a probability of .9, and the policy's line that names it."""
+    policy = Policy.default().confidence
+    group = GroupGate(
+        map=Logistic(0.0, 2.1972), n=100, correct=90, auroc=0.5, ece_before=0.4, ece_after=0.0, stop=changes.pop("stop", None)
+    )
+    identity = {"file_hash": model.card.file_hash, "quantisation": model.card.quantisation} | changes
+    gate = Gate(
+        format="hybrid-gate-1",
+        model=model.card.name,
+        signal=policy.signal,
+        quantile=policy.quantile,
+        quantile_weight=policy.quantile_weight,
+        data_hash="0" * 64,
+        groups={"any": group},
+        **identity,
+    )
+    path = tmp_path / "gate.json"
+    path.write_bytes(gate.to_json())
+    return f"gate = {str(path)!r}\n"
+
+
+async def test_an_answer_that_is_lost_is_given_up_and_what_that_saved_is_told(smollm2: Model, calls: list[tuple[int, list[int]]]) -> None:
+    async with client_of(smollm2, GIVEN_UP, well) as (client, _):
+        answer = await ask(client, max_tokens=40)
+    assert text_of(answer) == "from afar"
+    assert answer.hybrid is not None and answer.hybrid.rule == "confidence.stop_below"
+    assert first(answer) == DeviceAnswer("stopped_early", tokens=2, saved_at_most=38)
+    assert [len(drawn) for _, drawn in calls] == [2]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_one_that_was_given_up_is_gone_on_with_when_the_cloud_fails(
+    smollm2: Model, calls: list[tuple[int, list[int]]], streamed: bool
+) -> None:
+    call = stream if streamed else ask
+    async with client_of(smollm2, TO_EDGE) as (client, _):
+        whole = text_of(await call(client, max_tokens=12))
+    async with client_of(smollm2, GIVEN_UP, failing(response(503, b""))) as (client, _):
+        answer = await call(client, max_tokens=12)
+    assert text_of(answer) == whole
+    (_, alone), (_, begun), (known, rest) = calls
+    assert (known, begun + rest) == (2, alone)  # nothing is computed twice
+    if isinstance(answer, ChatCompletion):
+        assert told(answer) == ("edge", "cloud_unreachable", [("edge", 12)])
+        assert answer.usage.completion_tokens == 12
+        assert first(answer).gate == "stopped_early"
+
+
+async def test_its_log_probabilities_are_whole_all_the_same(smollm2: Model) -> None:
+    async with client_of(smollm2, GIVEN_UP, failing(response(503, b""))) as (client, _):
+        answer = await ask(client, logprobs=True)
+    logprobs = answer.choices[0].logprobs
+    assert logprobs is not None and logprobs.content is not None
+    assert "".join(entry.token for entry in logprobs.content) == text_of(answer) != ""
+
+
+async def test_a_gate_makes_it_a_probability_and_its_calibration_is_told(smollm2: Model, tmp_path: Path) -> None:
+    kept = CASCADE + "0.89\n" + gate_for(smollm2, tmp_path)
+    async with client_of(smollm2, kept, well) as (client, _):
+        answer = await ask(client)
+    assert told(answer)[0] == "edge"
+    found = first(answer)
+    assert (found.gate, found.confidence, found.tokens) == ("passed", pytest.approx(0.9, abs=1e-4), 6)
+    assert found.calibration_id is not None and len(found.calibration_id) == 16
+
+
+@pytest.mark.parametrize("other", [{"file_hash": "0" * 64}, {"quantisation": "Q8_0"}])
+async def test_a_gate_of_another_model_is_not_used_and_the_device_not_asked_in_vain(
+    smollm2: Model, tmp_path: Path, calls: list[tuple[int, list[int]]], other: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    mismatched = CASCADE + "0.0\n" + gate_for(smollm2, tmp_path, **other)
+    async with client_of(smollm2, mismatched, well) as (client, _):
+        answers = [await ask(client), await ask(client)]
+    for answer in answers:
+        assert text_of(answer) == "from afar"
+        assert answer.hybrid is not None and answer.hybrid.rule == "confidence.gate"
+        assert first(answer) == DeviceAnswer("unavailable")
+    assert calls == []
+    assert len([record for record in caplog.records if "calibrated for" in record.message]) == 1
+
+
+async def test_a_gate_that_does_not_fit_leaves_the_device_to_help_when_the_cloud_is_gone(smollm2: Model, tmp_path: Path) -> None:
+    mismatched = CASCADE + "0.0\n" + gate_for(smollm2, tmp_path, quantisation="Q8_0")
+    async with client_of(smollm2, mismatched, failing(response(503, b""))) as (client, _):
+        answer = await ask(client)
+    assert told(answer) == ("edge", "cloud_unreachable", [("edge", 6)])
+
+
+async def test_a_gate_s_own_bound_goes_before_the_policy_s_unless_that_says_never(smollm2: Model, tmp_path: Path) -> None:
+    gate = gate_for(smollm2, tmp_path, stop=Stop(after=3, below=1.0, loss=0.05, n=40))
+    async with client_of(smollm2, CASCADE + "0.5\n" + gate, well) as (client, _):
+        assert (first(await ask(client)).gate, first(await ask(client)).tokens) == ("stopped_early", 3)
+    async with client_of(smollm2, CASCADE + "0.5\nstop_below = 0.0\n" + gate, well) as (client, _):
+        assert first(await ask(client)).gate == "passed"
+
+
+async def test_a_policy_that_judges_nothing_keeps_the_answer_and_shows_it_as_it_comes(smollm2: Model) -> None:
+    async with client_of(smollm2, NEVER_GOOD + 'signal = "none"\n', well) as (client, _):
+        answer = await ask(client)
+        assert told(answer) == ("edge", "simple", [("edge", 6)])
+        assert first(answer) == DeviceAnswer("skipped")
+        chunks = await client.chat.completions.create(messages=[{"role": "user", "content": "Say hello."}], stream=True, max_tokens=200)
+        async for _ in chunks:
+            break  # a whole answer of 200 tokens would have been waited for
+        assert client._services.device is not None
+        assert client._services.device.session.held.length < 150
+        await chunks.close()
