@@ -2,8 +2,8 @@
 
     python benchmarks/route_latency.py [--json] [--rounds 9] [--shared ../shared]
 
-Every turn of every prompt of `data/prompts/*.jsonl` there, or else of tests/data/prompts.jsonl, is one conversation of its own; the
-default policy; all privacy detectors on.
+Every turn of every prompt of `data/prompts/*.jsonl` there, or else of tests/data/prompts.jsonl, is one conversation of its own; all
+privacy detectors on. Two policies: the default one, and one of twenty rules, of which the last decides, over every variable there is.
 A decision is one call of `decide` on a request that is already parsed. Rounds run over all prompts in turn; the first is dropped.
 """
 
@@ -19,10 +19,36 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
+from hybrid.router.costs import CostModel
 from hybrid.router.decide import decide
-from hybrid.router.request import RouteContext, RouteRequest
-from hybrid.shared_protocol.runtime import LinkState
+from hybrid.router.policy import Policy
+from hybrid.router.quota import QuotaView
+from hybrid.router.request import Moment, RouteContext, RouteRequest
+from hybrid.shared_protocol.runtime import DeviceState, LinkState
 
+# Twenty rules that no prompt meets, so that all are asked: what needs the text (task, language, code) as well as what is at hand.
+CONDITIONS = (
+    "tokens > 100000 && !code",
+    "task == 'translate' && language == 'xx'",
+    "language == 'zz' || turns > 500",
+    "code && tokens > 50000",
+    "tools > 20 || images > 20",
+    "max_tokens > 9000 && complexity < 0.1",
+    "context_left < 0 && edge_available",
+    "user == 'nobody' && tenant == 'acme'",
+    "user.endsWith('@nowhere.example')",
+    "user.matches('^bot-[0-9]+$')",
+    "hour >= 22 && weekday == 8",
+    "battery < 0.01 || thermal_headroom < 0.01",
+    "memory_mb < 1.0 && load > 64.0",
+    "rtt_ms > 9000.0",
+    "!reachable",
+    "price_in > 500.0 || price_out > 500.0",
+    "cost > 1000.0",
+    "quota_left < -1000.0",
+    "complexity > 0.999 && task in ['write', 'summarise']",
+    "tenant.startsWith('t') && hour < 3 && user.contains('zz')",
+)
 OURS = Path(__file__).resolve().parents[1] / "tests" / "data" / "prompts.jsonl"
 
 
@@ -33,6 +59,10 @@ def prompts(shared: Path) -> list[str]:
         for line in file.read_text(encoding="utf-8").splitlines():
             found += json.loads(line)["turns"]
     return found
+
+
+def rules_policy() -> Policy:
+    return Policy.parse("".join(f'[[rule]]\nname = "r{n}"\nwhen = "{when}"\nroute = "edge"\n' for n, when in enumerate(CONDITIONS)))
 
 
 def percentiles(decide_one: Callable[[RouteRequest], object], requests: list[RouteRequest], rounds: int) -> dict[str, float]:
@@ -63,24 +93,36 @@ def main() -> None:
     )
     options = parser.parse_args()
     texts = prompts(options.shared)
-    requests = [RouteRequest.of(text) for text in texts]
-    context = RouteContext(link=LinkState(reachable=True))
-    load = os.getloadavg()[0]
-    with patch("socket.socket", side_effect=OSError("a routing decision must not open a socket")) as sockets:
-        found = percentiles(lambda request: decide(request, context), requests, options.rounds)
-    result = {
-        "name": "decide, default policy",
-        "prompts": len(requests),
-        "longest_characters": max(map(len, texts)),
-        **{key: round(value, 4) for key, value in found.items()},
-        "sockets": sockets.call_count,
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
-        "load_before": round(load, 2),
+    requests = [RouteRequest.of(text, tenant="acme") for text in texts]
+    facts = {
+        "device": DeviceState(8_000_000_000, 0.8, 0.7, load=0.4),
+        "link": LinkState(reachable=True, rtt_s=0.04),
+        "quota": QuotaView(90_000, 100_000),
+        "costs": CostModel(0.001, 0.02, 0.0001, 0.01, 1e-6, 3e-6),
+        "moment": Moment(12, 3),
     }
+    results = []
+    for name, policy in (("decide, default policy", Policy.default()), ("decide, 20 rules", rules_policy())):
+        context = RouteContext(policy=policy, **facts)
+        load = os.getloadavg()[0]
+        with patch("socket.socket", side_effect=OSError("a routing decision must not open a socket")) as sockets:
+            found = percentiles(lambda request, context=context: decide(request, context), requests, options.rounds)
+        results.append(
+            {
+                "name": name,
+                "prompts": len(requests),
+                "rules_asked": len(decide(requests[0], context).rules),
+                "longest_characters": max(map(len, texts)),
+                **{key: round(value, 4) for key, value in found.items()},
+                "sockets": sockets.call_count,
+                "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+                "load_before": round(load, 2),
+            }
+        )
     if options.json:
-        print(json.dumps({"results": [result]}))
+        print(json.dumps({"results": results}))
     else:
-        print("\n".join(f"{key:<20}{value}" for key, value in result.items()))
+        print("\n\n".join("\n".join(f"{key:<20}{value}" for key, value in result.items()) for result in results))
 
 
 if __name__ == "__main__":

@@ -55,26 +55,45 @@ class Expression:
 
     def evaluate(self, known: Known) -> Outcome:
         """Never raises."""
-        missing: list[str] = []
-
-        def resolve(name: str) -> Value | None:
-            value = known(name)
-            if value is None and name not in missing:
-                missing.append(name)
-            return value
-
-        context = _cel().Context()
-        context.set_variable_resolver(resolve)
-        try:
-            value = self.program.execute(context)
-        except Exception as error:
-            return Outcome(None, tuple(missing), "" if missing else type(error).__name__)
-        return Outcome(value) if isinstance(value, bool) else Outcome(None, tuple(missing), f"a {type(value).__name__} instead of a bool")
+        return Evaluator(known).outcome(self)
 
     @property
     def constant(self) -> bool | None:
         """True or False when it is so whatever the values are; None when they matter."""
         return self.evaluate(lambda name: None).value
+
+
+_TRUE, _FALSE = Outcome(True), Outcome(False)
+
+
+class Evaluator:
+    """Evaluates conditions over the same values, one after the other: for one thread."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._missing: list[str] = []
+        self._context = _cel().Context()
+        self._context.set_variable_resolver(self._resolve)
+
+    def outcome(self, expression: Expression) -> Outcome:
+        """Never raises."""
+        self._missing.clear()
+        try:
+            value = expression.program.execute(self._context)
+        except Exception as error:
+            missing = tuple(dict.fromkeys(self._missing))
+            return Outcome(None, missing, "" if missing else type(error).__name__)
+        if value is True:
+            return _TRUE
+        if value is False:
+            return _FALSE
+        return Outcome(None, error=f"a {type(value).__name__} instead of a bool")
+
+    def _resolve(self, name: str) -> Value | None:
+        value = self._known(name)
+        if value is None:
+            self._missing.append(name)
+        return value
 
 
 def compile_expression(source: str) -> Expression:

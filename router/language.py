@@ -7,7 +7,7 @@ import re
 from .detect.scan import words_of
 
 HEAD = 1_000  # characters that are looked at
-MIN_SHARE = 0.12  # of the words that must be small words of the language
+MIN_SHARE = 0.12  # of the distinct words, that must be small words of the language
 
 _SMALL = {
     language: frozenset(words.split())
@@ -35,21 +35,22 @@ _SCRIPTS = [
     ("hi", re.compile("[\u0900-\u097f]")),
     ("th", re.compile("[\u0e00-\u0e7f]")),
 ]
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+
+_NOT_LATIN = re.compile("[\u0370-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 
 def language_of(text: str) -> str | None:
     """Two letters (ISO 639-1) of one of 19 languages; None when too little of it says which: a single word, numbers, program text."""
     head = text[:HEAD]
     words = words_of(head)
-    if _NOT_ASCII.search(head):
+    if not head.isascii() and _NOT_LATIN.search(head):
         letters = sum(map(len, words))
         for language, script in _SCRIPTS:
             if len(script.findall(head)) > 0.3 * max(1, letters):
                 return language
     if len(words) < 3:
         return None
-    found = {language: sum(map(small.__contains__, words)) for language, small in _SMALL.items()}
-    best = max(found, key=found.__getitem__)
-    others = max(count for language, count in found.items() if language != best)
-    return best if found[best] >= max(1, MIN_SHARE * len(words)) and found[best] > others else None
+    distinct = set(words)
+    counts = sorted(((len(small & distinct), language) for language, small in _SMALL.items()), reverse=True)
+    (most, best), (next_most, _) = counts[:2]
+    return best if most > next_most and most >= MIN_SHARE * len(distinct) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..shared_protocol.errors import ConfigError
-from .expression import Expression, ExpressionError, Outcome, check_types, compile_expression
+from .expression import Evaluator, Expression, ExpressionError, Outcome, check_types, compile_expression
 from .rule import Rule
 from .variables import VARIABLES, Values
 
@@ -57,9 +57,12 @@ def compile_rules(rules: Sequence[Rule], where: Where = lambda number, key: "pol
 
 def first_match(rules: Sequence[CompiledRule], values: Values) -> tuple[Traced, ...]:
     """The rules up to the first that matches or refuses, that one being the last; all of them when none does. Never raises."""
-    asked = []
+    if not rules:
+        return ()
+    asked: list[Traced] = []
+    evaluator = Evaluator(values)
     for one in rules:
-        asked.append(traced := _trace(one, values))
+        asked.append(traced := _trace(one, evaluator))
         if traced.effect != "skip":
             break
     return tuple(asked)
@@ -67,11 +70,14 @@ def first_match(rules: Sequence[CompiledRule], values: Values) -> tuple[Traced, 
 
 def trace_all(rules: Sequence[CompiledRule], values: Values) -> tuple[Traced, ...]:
     """What every rule says, those after the first match included."""
-    return tuple(_trace(one, values) for one in rules)
+    if not rules:
+        return ()
+    evaluator = Evaluator(values)
+    return tuple(_trace(one, evaluator) for one in rules)
 
 
-def _trace(one: CompiledRule, values: Values) -> Traced:
-    outcome = one.when.evaluate(values)
+def _trace(one: CompiledRule, evaluator: Evaluator) -> Traced:
+    outcome = evaluator.outcome(one.when)
     if outcome.value is None:
         return Traced(one.rule, outcome, one.rule.unknown)
     return Traced(one.rule, outcome, "match" if outcome.value else "skip")

@@ -121,9 +121,11 @@ class Values:
 
     def __call__(self, name: str) -> Value | None:
         """None when it is not known. Never raises."""
-        if name not in self._seen:
-            self._seen[name] = self._value(VARIABLES[name]) if name in VARIABLES else None
-        return self._seen[name]
+        seen = self._seen
+        if name in seen:
+            return seen[name]
+        seen[name] = value = self._value(VARIABLES[name]) if name in VARIABLES else None
+        return value
 
     def _value(self, variable: Variable) -> Value | None:
         if variable.cloud and self.scene.private:
