@@ -1,6 +1,6 @@
 """Where a request is answered: one pure function, the same for the dry run and for serving.
 
-    1 privacy      private: the device, or nobody                (settled without a look at the cloud)
+    1 privacy      private: the device, or nobody                (settled without a look at the cloud); or redacted
     2 capability   who is there, and whose context is long enough
     3 quota        takes the cloud away from a request that would need it
     4 rules        the policy's own wishes, of what the stages before have left (rules.py)
@@ -24,7 +24,7 @@ from .complexity import Parts, complexity
 from .costs import expected_costs
 from .decision import Decision, Provenance, Reason, Route, Scores
 from .plan import Plan, plan_speculation
-from .privacy import Assessment, LocalOnly, clear
+from .privacy import Assessment, LocalOnly, Shareable, clear
 from .request import RouteContext, RouteRequest
 from .rule import RuleRoute
 from .rules import Traced, first_match
@@ -34,15 +34,15 @@ from .variables import Scene, Values
 
 def decide(request: RouteRequest, context: RouteContext) -> Decision:
     """Decide. Never raises, whatever the request holds."""
-    cleared = clear(request, context.policy, context.privacy_floor)
-    facts = _gather(request, context, private=isinstance(cleared, LocalOnly))
+    cleared = clear(request, context.policy, context.privacy_floor, context.redaction)
+    facts = _gather(request, context, cleared)
     if isinstance(cleared, LocalOnly):
         assessment, shareable = cleared.assessment, None
         choice = _private(assessment, facts, context)
     else:
-        assessment, shareable = Assessment("public"), cleared
+        assessment, shareable = cleared.assessment, cleared
         choice = _within_quota(_available(facts, context) or _wanted(facts, context), facts, context)
-    choice = _bound(choice, facts)
+    choice = _redacted(_bound(choice, facts), assessment)
     to_cloud = choice.route in ("cloud", "cascade", "speculative")
     sync_s = facts.plan.sync_s[facts.plan.draft_len] if facts.plan.sync_s and facts.plan.draft_len else None
     return Decision(
@@ -73,7 +73,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
 
 def scene_of(request: RouteRequest, context: RouteContext) -> Scene:
     """What the rules of `decide` see, to show what each of them says."""
-    return _gather(request, context, private=isinstance(clear(request, context.policy, context.privacy_floor), LocalOnly)).scene
+    return _gather(request, context, clear(request, context.policy, context.privacy_floor, context.redaction)).scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,13 @@ class _Facts:
         return self.rules[-1] if self.rules and self.rules[-1].effect != "skip" else None
 
 
-def _gather(request: RouteRequest, context: RouteContext, *, private: bool) -> _Facts:
+def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[RouteRequest] | LocalOnly[RouteRequest]) -> _Facts:
     parts = complexity(request)
+    private = isinstance(cleared, LocalOnly)
     tokens, counted = prompt_tokens(request, context)
+    if cleared.value is not request:  # redacted: the cloud gets that one, the device may get either
+        sent, sent_counted = prompt_tokens(cleared.value, context)
+        tokens, counted = max(tokens, sent), counted and sent_counted
     needed = tokens + (request.max_tokens or 1)
     output = (request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n
     scene = Scene(request, context, tokens, output, parts.score, private)
@@ -245,6 +249,14 @@ def _by_rule(facts: _Facts) -> _Choice | None:
     if rule.route == "speculative" and facts.plan.mode != "sync":
         return _Choice("cloud", "hard", name, f"{why}; {facts.plan.why}: the cloud answers")
     return _Choice(rule.route, _REASONS[rule.route], name, why)
+
+
+def _redacted(choice: _Choice, assessment: Assessment) -> _Choice:
+    """`choice`, and that the cloud does not get what was said but placeholders for some of it."""
+    if not assessment.replaced or choice.route in ("edge", "refuse"):
+        return choice
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(assessment.replaced.items()))
+    return replace(choice, reason="redacted", why=f"{choice.why}; placeholders are sent for {told}")
 
 
 def _unknown(traced: Traced) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -48,8 +49,8 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     policy_version: str = ""  # the owner's own name for the policy
 
 
-class Report(msgspec.Struct, frozen=True):
-    """A decision as `hybrid route --json` prints it: no word of the request is in it."""
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A decision as `hybrid route --json` prints it: no word of the request is in it. `replaced` is there when something was."""
 
     route: Route
     reason: Reason
@@ -57,6 +58,7 @@ class Report(msgspec.Struct, frozen=True):
     scores: Scores
     expected: dict[str, Expected | None]
     provenance: Provenance
+    replaced: Mapping[str, int] = {}  # how many placeholders of each kind are in what is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,13 @@ class Decision:
     shareable: Shareable[RouteRequest] | None = field(default=None, repr=False)
     rules: tuple[Traced, ...] = ()  # the policy's rules that were asked, the deciding one last
 
+    @property
+    def replaced(self) -> Mapping[str, int]:
+        """How many placeholders of each kind are in what is sent."""
+        return {} if self.shareable is None else self.assessment.replaced
+
     def report(self) -> Report:
-        return Report(self.route, self.reason, self.rule, self.scores, self.expected, self.provenance)
+        return Report(self.route, self.reason, self.rule, self.scores, self.expected, self.provenance, dict(self.replaced))
 
     def to_json(self) -> bytes:
         return msgspec.json.encode(self.report())

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 PRESET = "preset:"  # what the name of a policy that ships begins with, where a path may stand
 
 # A number always has both bounds: they also keep out what is no number, and infinity.
-Finding = Literal["public", "local_only", "block"]  # verdict.Verdict without "redact", which no policy may ask for yet
+Finding = Verdict
+# A secret lets somebody in, and a topic is what all of a text is about: a placeholder for it would hide nothing.
+Whole = Literal["public", "local_only", "block"]
 # What the device's answer is judged by (confidence/signals.py).
 Signal = Literal[
     "blend",
@@ -56,8 +58,8 @@ class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     card: Annotated[Finding, Meta(description="Payment card numbers whose check digit holds.")]
     iban: Annotated[Finding, Meta(description="Bank accounts whose check digits hold.")]
     ip: Annotated[Finding, Meta(description="Addresses of machines.")]
-    secret: Annotated[Finding, Meta(description="Private keys, API keys, tokens, passwords.")]
-    topic: Annotated[Finding, Meta(description="One of topic_words occurs.")]
+    secret: Annotated[Whole, Meta(description="Private keys, API keys, tokens, passwords.")]
+    topic: Annotated[Whole, Meta(description="One of topic_words occurs.")]
     other: Annotated[Finding, Meta(description="What a plug-in finds of a kind that has no key here.")]
     unreadable: Annotated[Literal["local_only", "block"], Meta(description="What no detector could judge: it fails closed.")]
     detectors: Annotated[tuple[Name, ...], Meta(max_length=16, description="Plug-ins that search too; one that fails is unreadable.")]

@@ -1,6 +1,6 @@
 """What may leave the device: a verdict on the whole conversation, and the only way to a `Shareable`.
 
-    RouteRequest ── clear() ──┬── Shareable[RouteRequest]    cloud clients accept nothing else
+    RouteRequest ── clear() ──┬── Shareable[RouteRequest]    cloud clients accept nothing else; as it is, or redacted
                               └── LocalOnly[RouteRequest]    has no way to become one
 
 Everything that would be sent is searched, every time, in linear time. Whatever cannot be judged is sensitive.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NoReturn, TypeVar, final
 from weakref import WeakKeyDictionary
 
@@ -18,6 +18,8 @@ from ..shared_protocol.errors import NotShareable
 from .detect.finding import Finding, resolve
 from .detect.search import search
 from .policy import Policy, verdict_of
+from .redact.fully import redact_fully
+from .redact.mapping import RedactionMapping
 from .request import RouteRequest
 from .verdict import Verdict, strictest
 
@@ -33,6 +35,7 @@ class Assessment:
     verdict: Verdict
     findings: Mapping[str, int] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
+    replaced: Mapping[str, int] = field(default_factory=dict)  # placeholders of each kind in what may be sent
 
 
 def classify(text: str, policy: Policy) -> Assessment:
@@ -72,6 +75,9 @@ def _judged(texts: Iterable[str], policy: Policy, findings: Counter[str], floor:
     return Assessment(verdict, findings, found.failed)
 
 
+_PUBLIC = Assessment("public")
+
+
 @final
 class _Mint:
     """Held by this module only: who has it can make a Shareable."""
@@ -88,19 +94,27 @@ class Shareable(Generic[T_co]):
 
     __slots__ = ("__weakref__",)
 
-    def __init__(self, value: T_co, *, mint: _Mint) -> None:
+    def __init__(self, value: T_co, assessment: Assessment = _PUBLIC, *, mint: _Mint) -> None:
         if mint is not _MINT:
             raise NotShareable("only privacy.clear() makes a Shareable")
-        _VALUES[self] = value
+        _VALUES[self] = value, assessment
 
     @property
     def value(self) -> T_co:
-        """What was cleared. Raises NotShareable when this object was not made by `clear`."""
+        """What was cleared: after a redaction, with its placeholders. Raises NotShareable when this object was not made by `clear`."""
+        value: T_co = self._cleared()[0]
+        return value
+
+    @property
+    def assessment(self) -> Assessment:
+        """Of the request as it was: `public`, or `redact` with what stands in its place now. Raises NotShareable."""
+        return self._cleared()[1]
+
+    def _cleared(self) -> tuple[Any, Assessment]:
         try:
-            value: T_co = _VALUES[self]
+            return _VALUES[self]
         except KeyError:
             raise NotShareable("this Shareable was not made by privacy.clear()") from None
-        return value
 
     def __repr__(self) -> str:
         return "Shareable(...)"
@@ -119,7 +133,7 @@ class Shareable(Generic[T_co]):
 
 
 # Values live here and not in the objects: one made behind __init__'s back finds nothing.
-_VALUES: WeakKeyDictionary[Shareable[Any], Any] = WeakKeyDictionary()
+_VALUES: WeakKeyDictionary[Shareable[Any], tuple[Any, Assessment]] = WeakKeyDictionary()
 
 
 @final
@@ -134,11 +148,22 @@ class LocalOnly(Generic[T]):
         return f"LocalOnly({self.assessment.verdict})"
 
 
-def clear(request: RouteRequest, policy: Policy, floor: Verdict = "public") -> Shareable[RouteRequest] | LocalOnly[RouteRequest]:
-    """Search the whole request; mint a Shareable only when its verdict is `public`, the conversation's past (`floor`) included."""
+def clear(
+    request: RouteRequest, policy: Policy, floor: Verdict = "public", mapping: RedactionMapping | None = None
+) -> Shareable[RouteRequest] | LocalOnly[RouteRequest]:
+    """Search the whole request, the conversation's past (`floor`) included.
+
+    `public`: a Shareable of the request as it is. `redact`: a Shareable of one with placeholders, in which a second search has found
+    nothing. Without a `mapping` for those, or with anything left to find, it stays on the device, as all else does. Never raises.
+    """
     assessment = assess(request, policy, floor)
     if assessment.verdict == "public":
-        return Shareable(request, mint=_MINT)
+        return Shareable(request, assessment, mint=_MINT)
+    if assessment.verdict == "redact":
+        redacted = None if mapping is None else redact_fully(request, policy.privacy, mapping)
+        if redacted is not None:
+            return Shareable(redacted.request, replace(assessment, replaced=redacted.replaced), mint=_MINT)
+        assessment = replace(assessment, verdict="local_only", failed=(*assessment.failed, "not redacted"))
     return LocalOnly(request, assessment)
 
 

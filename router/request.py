@@ -16,6 +16,7 @@ from .message import Message, list_of, message_of, text_of
 from .plan import SpeculationFacts
 from .policy import Policy
 from .quota import QuotaView
+from .redact.mapping import RedactionMapping
 from .verdict import Verdict
 
 MAX_MESSAGES = 10_000
@@ -133,6 +134,7 @@ class RouteContext:
     costs: CostModel = field(default_factory=CostModel)
     speculation: SpeculationFacts | None = None  # None: device and cloud cannot speculate together
     moment: Moment | None = None  # None: no rule knows the time
+    redaction: RedactionMapping | None = None  # of this conversation; None: what would have to be redacted stays on the device
 
 
 def _tools(value: object) -> tuple[str, ...]:

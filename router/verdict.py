@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 # public     may go to the cloud
-# redact     may go once its findings are replaced (a type of the contract; no policy may ask for it yet)
+# redact     may go once placeholders stand for what was found (redact/)
 # local_only only the device may answer
 # block      nobody answers
 Verdict = Literal["public", "redact", "local_only", "block"]

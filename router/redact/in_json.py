@@ -20,12 +20,10 @@ def replace_in_json(text: str, replacer: Replacer) -> str:
 
     Keys and values are searched together, one after the other: that "phone" stands before a number says what the number is.
     """
-    try:
-        msgspec.json.decode(text)
-        leaves = [(match.span(), _leaf(match[0])) for match in _LEAF.finditer(text)]
-    except (msgspec.DecodeError, RecursionError, ValueError):
+    leaves = _leaves(text)
+    if leaves is None:
         return replacer.in_text(text)
-    found = deque(replacer.spans("\n".join(leaf for _, leaf in leaves)))
+    found = deque(replacer.spans(leaves_of(text)))
     pieces, at, begin = [], 0, 0
     for (start, end), leaf in leaves:
         inside = []
@@ -41,6 +39,21 @@ def replace_in_json(text: str, replacer: Replacer) -> str:
             pieces += [text[at:start], _quoted(replacer.at(leaf, inside))]
             at = end
     return "".join([*pieces, text[at:]])
+
+
+def leaves_of(text: str) -> str:
+    """Its keys, strings and numbers as one text, in the order in which they are written; a text that is no JSON as it is."""
+    leaves = _leaves(text)
+    return text if leaves is None else "\n".join(leaf for _, leaf in leaves)
+
+
+def _leaves(text: str) -> list[tuple[tuple[int, int], str]] | None:
+    """Where each stands, and what it says; None for what is no JSON."""
+    try:
+        msgspec.json.decode(text)
+        return [(match.span(), _leaf(match[0])) for match in _LEAF.finditer(text)]
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return None
 
 
 def _leaf(written: str) -> str:

@@ -35,10 +35,7 @@ class RedactionMapping:
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"RedactionMapping({len(self)} values)"
-
-    def __len__(self) -> int:
-        return len(self._values)
+        return f"RedactionMapping({len(self._values)} values)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a RedactionMapping cannot be pickled or copied: it stays where its conversation is")

@@ -6,19 +6,16 @@ replaced wherever it stands, also where no detector would find it again. What ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..detect.finding import Finding
 from ..message import Message, ToolCall
 from ..request import RouteRequest
-from .in_json import replace_in_json
+from .in_json import leaves_of, replace_in_json
 from .mapping import RedactionMapping
-from .replacer import Replacer
-
-Find = Callable[[str], Sequence[Finding]]  # what must be replaced in a text
+from .replacer import Find, Replacer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,8 @@ class Redacted:
 
 def redact(request: RouteRequest, find: Find, mapping: RedactionMapping) -> Redacted:
     """Raises RedactionFailed when the mapping takes no more values. The model's name is left alone: another would be another model."""
-    replacer = Replacer(list(request.texts()), find, mapping)
+    documents = [*request.tools, *(call.arguments for message in request.messages for call in message.tool_calls)]
+    replacer = Replacer([*request.texts(), *map(leaves_of, documents)], find, mapping)
     sampling = request.sampling
     messages = tuple(_message(message, replacer) for message in request.messages)
     tools = tuple(replace_in_json(tool, replacer) for tool in request.tools)

@@ -12,6 +12,7 @@ from .mapping import RedactionMapping
 from .placeholder import Placeholder, squeezed
 from .restore import Matcher
 
+Find = Callable[[Sequence[str]], Sequence[Sequence[Finding]]]  # what must be replaced in each of some texts
 LITERAL = "literal"  # the kind of a text that only looks like one of this conversation's placeholders
 ADDRESS = "url"
 
@@ -19,22 +20,24 @@ ADDRESS = "url"
 class Replacer:
     """`texts`: all of the request, where new placeholders must not occur and where values are looked for first."""
 
-    def __init__(self, texts: Sequence[str], find: Callable[[str], Sequence[Finding]], mapping: RedactionMapping) -> None:
-        self._find = find
+    def __init__(self, texts: Sequence[str], find: Find, mapping: RedactionMapping) -> None:
         self._mapping = mapping
-        self._found: dict[str, Sequence[Finding]] = {}
+        self._find = find
+        once = list(dict.fromkeys(texts))
+        self._found = dict(zip(once, find(once), strict=True))
         self._avoid = squeezed("\n".join(texts))
         self._forged = Matcher(mapping.values())
         self._known = {value: placeholder.kind for placeholder, value in mapping.entries()}
-        for text in texts:
-            for one in self.find(text):
+        for text, found in self._found.items():
+            for one in found:
                 self._known.setdefault(text[one.start : one.end], one.kind)
         self.replaced: Counter[str] = Counter()
 
     def find(self, text: str) -> Sequence[Finding]:
         found = self._found.get(text)
         if found is None:
-            found = self._found[text] = self._find(text)
+            (found,) = self._find([text])
+            self._found[text] = found
         return found
 
     def in_text(self, text: str) -> str:

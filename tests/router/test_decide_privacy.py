@@ -20,7 +20,7 @@ def test_a_private_request_without_a_device_is_refused_and_never_escalated() -> 
 
 def test_a_conversation_that_was_private_stays_private() -> None:
     assert way("Thanks, continue.", privacy_floor="local_only") == ("edge", "private", "privacy.local_only")
-    assert way("Thanks, continue.", privacy_floor="redact")[1] == "private"  # redaction is not served: it stays
+    assert way("Thanks, continue.", privacy_floor="redact")[1] == "private"  # without placeholders for it, it stays
     assert way("Thanks, continue.", privacy_floor="block") == ("refuse", "blocked", "privacy.block")
 
 

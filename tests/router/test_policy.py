@@ -104,9 +104,15 @@ def test_a_mistake_is_refused_with_its_line_and_key(text: str, line: int, key: s
     assert str(error).startswith(f"ours.toml:{line}: ") and key in str(error)
 
 
-def test_redaction_is_refused_until_it_is_served() -> None:
-    error = refused('[privacy]\nemail = "redact"')
-    assert 'must be "block", "local_only" or "public", found' in str(error) and error.param == "privacy.email"
+def test_what_a_placeholder_could_not_hide_is_never_redacted() -> None:
+    for key in ("secret", "topic", "unreadable"):
+        error = refused(f'[privacy]\nemail = "redact"\n{key} = "redact"')
+        assert (error.param, str(error)[: len("ours.toml:3: ")]) == (f"privacy.{key}", "ours.toml:3: ")
+    assert 'privacy.secret must be "block", "local_only" or "public", found \'redact\'' in str(refused('[privacy]\nsecret = "redact"'))
+    privacy = Policy.parse(
+        "[privacy]\n" + "".join(f'{key} = "redact"\n' for key in ("email", "phone", "card", "iban", "ip", "other"))
+    ).privacy
+    assert {privacy.email, privacy.phone, privacy.card, privacy.iban, privacy.ip, privacy.other} == {"redact"}
 
 
 def test_a_mistake_says_what_was_meant_and_what_would_be_right() -> None:

@@ -28,7 +28,8 @@ def run(prompt: object, **facts: object) -> Decision:
     assert (decision.shareable is not None) == touches_cloud == (decision.cloud_tokens > 0)
     if decision.shareable is not None:
         require_shareable(decision.shareable)
-        assert decision.scores.privacy == "public"
+        assert decision.scores.privacy in ("public", "redact")
+        assert (decision.reason == "redacted") == bool(decision.replaced)
     return decision
 
 

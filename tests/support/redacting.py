@@ -29,7 +29,7 @@ def redacted(text: str, into: RedactionMapping, find: Callable[[str], list[Findi
 
 
 def redact_all(request: RouteRequest, into: RedactionMapping, find: Callable[[str], list[Finding]] = mails) -> Redacted:
-    return redact(request, find, into)
+    return redact(request, lambda texts: [find(text) for text in texts], into)
 
 
 def restored_in(chunks: list[str], from_: RedactionMapping) -> list[str]:

@@ -72,7 +72,7 @@ def test_what_is_forgotten_is_gone_and_nothing_comes_after_it() -> None:
     into = mapping()
     sent = redacted("to jane@example.com", into)
     into.forget()
-    assert (len(into), into.entries(), dict(into.values())) == (0, [], {})
+    assert (into.entries(), dict(into.values())) == ([], {})
     assert "jane" not in str(vars(into))
     assert restored(sent, into.values()) == sent
     with pytest.raises(RedactionFailed):
@@ -136,4 +136,4 @@ def test_threads_of_one_conversation_agree_on_every_placeholder() -> None:
     for thread in threads:
         thread.join()
     assert made[0] == made[1] == made[2] == made[3]
-    assert len(set(made[0])) == len(into) == 200
+    assert len(set(made[0])) == len(into.entries()) == 200
