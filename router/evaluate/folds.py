@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from ...shared_protocol.errors import InvalidRequest
 from .figure import Floats
 from .outcomes import Outcome
-from .scorers import Scorer
+from .scorers import Forecaster, Scorer
 
 
 def fold_of(groups: Sequence[str], folds: int, seed: int = 0) -> NDArray[np.int64]:
@@ -28,12 +29,24 @@ def fold_of(groups: Sequence[str], folds: int, seed: int = 0) -> NDArray[np.int6
     return np.array([fold[group] for group in groups], dtype=np.int64)
 
 
-def held_out_scores(make: Callable[[], Scorer], rows: Sequence[Outcome], folds: NDArray[np.int64]) -> Floats:
-    """[n]: each row's score by a scorer of its own fold that never saw a row of that fold."""
-    scores = np.empty(len(rows))
+@dataclass(frozen=True, eq=False, slots=True)
+class HeldOut:
+    """Of every row, by a scorer that never saw a row of its fold; each [n]. The forecasts are None where the scorer makes none."""
+
+    scores: Floats
+    weak: Floats | None = None
+    strong: Floats | None = None
+
+
+def held_out(make: Callable[[], Scorer], rows: Sequence[Outcome], folds: NDArray[np.int64]) -> HeldOut:
+    """`make` gives a fresh scorer for each fold."""
+    scores, weak, strong = np.empty(len(rows)), np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     for number in range(int(folds.max()) + 1):
         scorer = make()
-        scorer.fit([row for row, fold in zip(rows, folds, strict=True) if fold != number])
         held = folds == number
-        scores[held] = scorer.score([row.prompt for row, out in zip(rows, held, strict=True) if out])
-    return scores
+        scorer.fit([row for row, out in zip(rows, held, strict=True) if not out])
+        prompts = [row.prompt for row, out in zip(rows, held, strict=True) if out]
+        scores[held] = scorer.score(prompts)
+        if isinstance(scorer, Forecaster):
+            weak[held], strong[held] = scorer.forecast(prompts)
+    return HeldOut(scores, weak, strong) if isinstance(scorer, Forecaster) else HeldOut(scores)

@@ -7,7 +7,7 @@ model on mixed tasks: length .601 and .614; the ridge .607 and .751 on average, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -89,5 +89,6 @@ class Oracle:
         return np.array([self._gain[group_of(prompt)] for prompt in prompts], dtype=np.float64)
 
 
-def baselines(rows: Sequence[Outcome]) -> list[Scorer]:
-    return [Random(), Length(), TfidfRidge(), Oracle(rows)]
+def baselines(rows: Sequence[Outcome]) -> dict[str, Callable[[], Scorer]]:
+    """By name, how to make each. `rows`: those that they will be measured on, which the oracle must know."""
+    return {"random": Random, "length": Length, "tfidf_ridge": TfidfRidge, "oracle": lambda: Oracle(rows)}

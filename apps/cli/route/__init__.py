@@ -9,6 +9,7 @@ from ..lazy_group import Lazy, LazyGroup
 COMMANDS = {
     "explain": Lazy("explain", "explain", "Explain where a prompt would be answered, and why."),
     "lint": Lazy("lint", "lint", "Check a policy, and its rules over prompts."),
+    "test": Lazy("test", "test", "Replay a file of prompts through a policy, and measure the router."),
     "schema": Lazy("schema", "schema", "Print the JSON schema of a policy file."),
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hybrid.router.evaluate.curve import Curves, apgr, cpt, pgr
 from hybrid.router.evaluate.figure import Floats
-from hybrid.router.evaluate.folds import fold_of, held_out_scores
+from hybrid.router.evaluate.folds import fold_of, held_out
 from hybrid.router.evaluate.hull import aiq, hulls
 from hybrid.router.evaluate.outcomes import read_outcomes
 from hybrid.router.evaluate.scorers import Length, Oracle
@@ -110,5 +110,5 @@ def test_the_baselines_reach_what_was_computed_elsewhere(known: Known, gsm8k: Pa
     prompts = [row.prompt for row in outcomes]
     assert figure(Length().score(prompts)) == pytest.approx(known.length, abs=1e-3)
     assert figure(Oracle(outcomes).score(prompts)) == pytest.approx(known.oracle, abs=1e-3)
-    ridge = figure(held_out_scores(TfidfRidge, outcomes, fold_of([row.group for row in outcomes], 5)))
+    ridge = figure(held_out(TfidfRidge, outcomes, fold_of([row.group for row in outcomes], 5)).scores)
     assert known.ridge[0] <= ridge <= known.ridge[1]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from hybrid.router.evaluate.figure import Floats
-from hybrid.router.evaluate.folds import fold_of, held_out_scores
+from hybrid.router.evaluate.folds import fold_of, held_out
 from hybrid.router.evaluate.outcomes import Outcome
 from hybrid.shared_protocol.errors import InvalidRequest
 from hypothesis import given
@@ -46,4 +46,4 @@ class Remembers:
 
 def test_no_row_is_scored_by_a_scorer_that_saw_it() -> None:
     rows = [Outcome(str(n), f"prompt {n % 20}", 0, 1) for n in range(60)]
-    assert held_out_scores(Remembers, rows, fold_of([row.group for row in rows], 5)).tolist() == [0.0] * 60
+    assert held_out(Remembers, rows, fold_of([row.group for row in rows], 5)).scores.tolist() == [0.0] * 60

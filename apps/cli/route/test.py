@@ -1,0 +1,66 @@
+"""`hybrid route test`: what a policy does with a file of prompts, and how good the router is where outcomes are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ....router.evaluate.assess import OURS, assess
+from ....router.evaluate.contenders import contenders
+from ....router.evaluate.gates import judge, parse_gate
+from ....router.evaluate.outcomes import outcomes_of
+from ....router.evaluate.replay import replay, shares
+from ....router.evaluate.report import named_figures, policy_quality, to_dict
+from ....router.evaluate.rows import read_rows
+from ..output import json_option, print_json
+from . import gating
+from .assumed import fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
+from .tables import show_test
+
+
+@click.command()
+@input_option
+@policy_option
+@click.option("--folds", default=5, show_default=True, type=click.IntRange(2, 100), help="Of the cross-validation, grouped by prompt.")
+@seed_option
+@world_options
+@fail_option
+@json_option
+def test(
+    file: str,
+    policy_file: str | None,
+    folds: int,
+    seed: int,
+    costs: tuple[str, ...],
+    handover: float,
+    gates: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Replay a file of prompts through a policy: shares, reasons, costs.
+
+    Where rows have scores of both models, also how good the router is, by cross-validation, beside its baselines: chance, the
+    prompt's length, a ridge on its words, and an oracle. Nothing is sent, nothing is generated, and no prompt is printed.
+    """
+    asked = [parse_gate(text) for text in gates]
+    policy, world = policy_of(policy_file), world_of(costs, handover)
+    rows = read_rows(file)
+    decided = replay(rows, policy, world)
+    found = shares(decided)
+    outcomes = outcomes_of(rows)
+    quality = policy_quality([one for one in decided if one.weak is not None], seed=seed) if outcomes else None
+    assessed = assess(outcomes, contenders(), folds=folds, seed=seed) if outcomes else None
+    judged = judge(asked, named_figures(found, quality, assessed))
+    head = {
+        "input": {"file": Path(file).name, "rows": len(rows), "outcomes": len(outcomes), "prompts": len({row.group for row in rows})},
+        "policy": {"source": policy_file or "default", "hash": policy.hash, "version": policy.version},
+        "ours": contenders()[OURS]().name,
+        "folds": folds,
+        "seed": seed,
+    }
+    body = to_dict(head=head, found=found, quality=quality, assessed=assessed, judged=judged)
+    if as_json:
+        print_json(body)
+    else:
+        show_test(body)
+    gating.close(judged)

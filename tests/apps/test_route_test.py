@@ -1,0 +1,125 @@
+"""`hybrid route test`: the shares of a policy, the figures of the router beside its baselines, and gates for a pipeline."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hybrid.apps.cli.route import route
+from hybrid.shared_protocol.errors import ConfigError, InvalidRequest, NotFound
+
+TASKS = (
+    "Prove step by step that {} is even.",
+    "Name the number after {}.",
+    "Design and implement a parser for {} in Rust, and analyse it.",
+)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """120 prompts of three kinds: the device fails the first and the last, the cloud fails a few."""
+    file = tmp_path_factory.mktemp("outcomes") / "ours.jsonl"
+    rows = [
+        {"id": f"row-{n}", "prompt": TASKS[n % 3].format(n), "weak": float(n % 3 == 1), "strong": float(n % 11 != 0), "time": n}
+        for n in range(120)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(route, [str(argument) for argument in arguments])
+
+
+def test_the_report_is_one_object_with_every_figure_and_its_interval(outcomes: Path) -> None:
+    result = run("test", "--input", outcomes, "--folds", 4, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["input"] == {"file": "ours.jsonl", "rows": 120, "outcomes": 120, "prompts": 120} and found["folds"] == 4
+    assert {"random", "length", "tfidf_ridge", "ours", "oracle"} <= set(found["apgr"]) == set(found["cpt50"]) == set(found["aiq"])
+    assert {*found["apgr"], "accuracy", "pgr", "cpt50", "cpt80", "aiq", "ece", "brier", "auroc", "aurc"} <= set(found["ci95"])
+    assert all(low <= high for low, high in found["ci95"].values())
+    assert {"ours-length", "ours-tfidf_ridge"} <= set(found["paired"]) and all(len(three) == 3 for three in found["paired"].values())
+    assert found["paired"]["ours-length"][0] == pytest.approx(found["apgr"]["ours"] - found["apgr"]["length"])
+    assert found["weak"] == pytest.approx(1 / 3) and found["strong"] == pytest.approx(109 / 120)
+    assert sum(one["n"] for one in found["bins"]) == 120
+    assert found["undefined"] == {} and found["gates"] == []
+    assert found["apgr"]["oracle"] == max(found["apgr"].values()) and found["apgr"]["ours"] > found["apgr"]["random"]
+    assert run("test", "--input", outcomes, "--folds", 4, "--json").stdout == result.stdout
+
+
+def test_no_prompt_is_printed(outcomes: Path) -> None:
+    for more in ([], ["--json"]):
+        result = run("test", "--input", outcomes, *more)
+        assert result.exit_code == 0 and not any(word in result.output for word in ("Prove", "Name the", "parser"))
+
+
+def test_a_person_reads_tables(outcomes: Path) -> None:
+    result = run("test", "--input", outcomes)
+    assert result.output.startswith("ours.jsonl: 120 rows, 120 different prompts, 120 with outcomes")
+    for word in ("tfidf_ridge", "oracle", "cloud share", "complexity.cascade_from", "ECE", "ours-length"):
+        assert word in result.output
+
+
+def test_a_gate_that_fails_exits_with_6_and_is_said_and_written(outcomes: Path) -> None:
+    result = run("test", "--input", outcomes, "--json", "--fail-if", "cloud_share > 1%", "--fail-if", "apgr < 0.1")
+    assert result.exit_code == 6
+    assert "cloud_share > 1%: failed, cloud_share is 0.66" in result.stderr and "apgr < 0.1: passed" in result.stderr
+    assert [(one["gate"], one["failed"]) for one in json.loads(result.stdout)["gates"]] == [
+        ("cloud_share > 1%", True),
+        ("apgr < 0.1", False),
+    ]
+    assert run("test", "--input", outcomes, "--fail-if", "apgr < 0.1").exit_code == 0
+
+
+def test_rows_without_outcomes_have_shares_and_a_gate_on_quality_fails(tmp_path: Path) -> None:
+    file = tmp_path / "plain.jsonl"
+    file.write_text('{"prompt": "Hello there"}\n')
+    result = run("test", "--input", file, "--json", "--fail-if", "apgr < 0.7", "--fail-if", "seconds > 1")
+    assert result.exit_code == 6 and "the rows have no scores" in result.stderr and "seconds is undefined" in result.stderr
+    found = json.loads(result.stdout)
+    assert found["shares"]["route"] == {"edge": 1.0} and "apgr" not in found and found["cost"] == 0
+
+
+def test_prices_and_presets_are_taken(outcomes: Path) -> None:
+    prices = [
+        more
+        for name in ("price_in", "price_out", "cloud_decode_s", "cloud_prefill_s", "edge_decode_s", "edge_prefill_s", "rtt_s")
+        for more in ("--cost", f"{name}=0.001")
+    ]
+    found = json.loads(run("test", "--input", outcomes, "--json", *prices).stdout)
+    assert found["cost"] > 0 and found["seconds"] > 0
+    offline = json.loads(run("test", "--input", outcomes, "--json", "--policy", "preset:offline").stdout)
+    assert offline["cloud_share"] == 0 and offline["accuracy"] == pytest.approx(1 / 3) and offline["pgr"] == pytest.approx(0)
+
+
+def test_models_that_are_equally_good_leave_the_figures_undefined(tmp_path: Path) -> None:
+    file = tmp_path / "equal.jsonl"
+    file.write_text("".join(json.dumps({"prompt": TASKS[n % 3].format(n), "weak": n % 2, "strong": n % 2}) + "\n" for n in range(40)))
+    result = run("test", "--input", file, "--json", "--fail-if", "apgr < 0")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 6 and found["apgr"]["ours"] is None and found["ci95"]["ours"] is None and found["ece"] is not None
+    assert "the strong model is not better" in found["undefined"]["apgr.ours"]
+    assert "-  " in run("test", "--input", file).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--fail-if", "agpr < 1"], InvalidRequest),
+        (["--fail-if", "rm -rf"], InvalidRequest),
+        (["--folds", 99], InvalidRequest),
+        (["--policy", "none.toml"], ConfigError),
+    ],
+)
+def test_wrong_usage_is_a_typed_error(tmp_path: Path, arguments: list[object], error: type[Exception]) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"prompt": "a", "weak": 0, "strong": 1}\n{"prompt": "b", "weak": 0, "strong": 1}\n')
+    assert isinstance(run("test", "--input", file, "--folds", 2, *arguments).exception, error)
+    assert isinstance(run("test", "--input", tmp_path / "none.jsonl").exception, NotFound)
+
+
+@pytest.mark.parametrize("cost", ["price=1", "price_in", "price_in=x", "price_in=-1", "price_in=nan"])
+def test_a_cost_that_is_none_is_said(outcomes: Path, cost: str) -> None:
+    result = run("test", "--input", outcomes, "--cost", cost)
+    assert result.exit_code == 2 and "--cost" in result.output
