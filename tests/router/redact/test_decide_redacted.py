@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hybrid.router.cascade import resolve_cascade
+from hybrid.router.confidence.judgement import judge
 from hybrid.router.decision import Decision
 from hybrid.router.detect import search as search_module
 from hybrid.router.detect.finding import Finding
@@ -67,7 +68,7 @@ def test_deciding_again_gives_the_same_decision() -> None:
 
 def test_a_cascade_that_keeps_the_devices_answer_sends_nothing_and_says_so() -> None:
     decision = ask(SAID + UNCERTAIN)
-    kept, handed = (resolve_cascade(decision, sure, POLICY) for sure in (0.99, 0.0))
+    kept, handed = (resolve_cascade(decision, judge(sure, POLICY.confidence, None, "text")) for sure in (0.99, 0.0))
     assert (kept.route, kept.reason, dict(kept.replaced)) == ("edge", "simple", {})
     assert (handed.route, handed.reason, dict(handed.replaced)) == ("cascade", "redacted", {"email": 1})
 
