@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 from uuid import uuid4
 
 from ..shared_protocol.openai import (
@@ -22,6 +23,8 @@ from ..shared_protocol.openai import (
     Usage,
 )
 
+Mark = Literal["restarted", "continued"]
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -32,6 +35,7 @@ class Piece:
     logprobs: tuple[TokenLogprob, ...] = ()
     finish_reason: FinishReason | None = None
     usage: Usage | None = None
+    mark: Mark | None = None  # of a piece without text
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,9 @@ def usage_of(prompt: int, completion: int) -> Usage:
 
 
 def completion_of(head: AnswerHead, pieces: Sequence[Piece], info: HybridInfo) -> ChatCompletion:
-    """The whole answer of pieces of which the last is final."""
+    """The whole answer of pieces of which the last is final. What was given before a restart is no part of it."""
+    begin = max((place for place, piece in enumerate(pieces) if piece.mark == "restarted"), default=0)
+    pieces = pieces[begin:]
     last = pieces[-1]
     assert last.finish_reason is not None
     assert last.usage is not None

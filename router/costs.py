@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
+
+from .policy import ModelPrice, PricePolicy
+
+ANY = "*"  # any model that the policy does not name
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +24,25 @@ class CostModel:
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """`tokens` are those of the prompt and the answer that the cloud bills; 0 for the device."""
+    """`tokens` are those of the prompt and the answer that the cloud bills; 0 for the device. Time or cost may be unknown, not both."""
 
-    seconds: float
+    seconds: float | None
     tokens: int
-    cost: float
+    cost: float | None
+
+
+def priced(costs: CostModel, policy: PricePolicy, model: str | None) -> CostModel:
+    """`costs` with the policy's prices of `model` (None: the cloud's own choice), where it has none of its own."""
+    if costs.price_in is not None or costs.price_out is not None:
+        return costs
+    found = policy.models.get(model or ANY) or policy.models.get(ANY)
+    if found is None and policy.unpriced == "dearest" and policy.models:
+        known = policy.models.values()
+        found = ModelPrice(input=max(price.input for price in known), output=max(price.output for price in known))
+    if found is None:
+        return costs
+    tokens = 1_000_000 if policy.per == "million" else 1
+    return replace(costs, price_in=found.input / tokens, price_out=found.output / tokens)
 
 
 def edge_seconds(costs: CostModel, prompt: int, output: int) -> float | None:
@@ -62,11 +80,11 @@ def expected_costs(
         drafted = rtt_s + prompt * costs.cloud_prefill_s + output * sync_s
     return {
         "edge": None if local is None else Expected(local, 0, 0.0),
-        "cloud": _billed(remote, billed, price),
-        "cascade": _billed(local + remote if local is not None and remote is not None else None, billed, price),
-        "speculative": _billed(drafted, billed, price),
+        "cloud": _billed(remote, billed, price) if cloud else None,
+        "cascade": _billed(local + remote if local is not None and remote is not None else None, billed, price) if edge and cloud else None,
+        "speculative": None if drafted is None else _billed(drafted, billed, price),
     }
 
 
 def _billed(seconds: float | None, tokens: int, price: float | None) -> Expected | None:
-    return None if seconds is None or price is None else Expected(seconds, tokens, price)
+    return None if seconds is None and price is None else Expected(seconds, tokens, price)

@@ -21,9 +21,10 @@ import msgspec
 
 from .cascade import resolve_cascade as resolve_cascade
 from .complexity import Parts, complexity
-from .costs import expected_costs
+from .costs import CostModel, cloud_price, expected_costs, priced
 from .decision import Decision, Provenance, Reason, Route, Scores
 from .plan import Plan, plan_speculation
+from .policy import SpeculationPolicy
 from .privacy import Assessment, LocalOnly, Shareable, clear
 from .request import RouteContext, RouteRequest
 from .rule import RuleRoute
@@ -51,7 +52,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
         rule=choice.rule,
         scores=Scores(facts.complexity, None, assessment.verdict),
         expected=expected_costs(
-            context.costs,
+            facts.costs,
             prompt=facts.prompt_tokens,
             output=facts.output_tokens,
             edge=facts.edge_out is None,
@@ -68,6 +69,9 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
         plan=facts.plan if shareable is not None else None,
         shareable=shareable if to_cloud else None,
         rules=facts.rules,
+        cost=facts.money if to_cloud else None,
+        quota_rule=choice.quota_rule,
+        retry_after_s=choice.retry_after_s,
     )
 
 
@@ -91,6 +95,8 @@ class _Choice:
     reason: Reason
     rule: str
     why: str
+    quota_rule: str | None = None  # what of the quota took the cloud away
+    retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,8 @@ class _Facts:
     prompt_tokens: int
     counted: bool
     output_tokens: int  # asked for, or assumed; of all n answers
+    costs: CostModel
+    money: float | None  # what the cloud would take for both; None: not known
     edge_out: _Out | None
     edge_weak: _Out | None  # the device can answer, but the policy would rather spare it
     cloud_out: _Out | None
@@ -124,6 +132,8 @@ def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[Rou
         tokens, counted = max(tokens, sent), counted and sent_counted
     needed = tokens + (request.max_tokens or 1)
     output = (request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n
+    costs = priced(context.costs, context.policy.price, request.model)
+    context = replace(context, costs=costs)  # rules see prices too
     scene = Scene(request, context, tokens, output, parts.score, private)
     rules = first_match(context.policy.compiled_rules, Values(scene))
     drafting = context.policy.speculation
@@ -135,13 +145,21 @@ def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[Rou
         prompt_tokens=tokens,
         counted=counted,
         output_tokens=output,
+        costs=costs,
+        money=cloud_price(costs, tokens, output),
         edge_out=_edge_out(needed, context),
         edge_weak=_edge_weak(tokens, context),
         cloud_out=_cloud_out(needed, context),
-        plan=plan_speculation(context.speculation, drafting),
+        plan=_plan(context, drafting),
         scene=scene,
         rules=rules,
     )
+
+
+def _plan(context: RouteContext, limits: SpeculationPolicy) -> Plan:
+    if context.speculation is not None and not context.rejected.admits(limits.max_draft):
+        return Plan("off", 0, why="too many of the tokens that this user's device drafted were rejected lately")
+    return plan_speculation(context.speculation, limits)
 
 
 def _edge_out(needed: int, context: RouteContext) -> _Out | None:
@@ -208,18 +226,17 @@ def _available(facts: _Facts, context: RouteContext) -> _Choice | None:
 
 
 def _within_quota(choice: _Choice, facts: _Facts, context: RouteContext) -> _Choice:
-    """`choice`, or what becomes of it when it would use the cloud and the user's bucket does not hold that much."""
-    needed = facts.prompt_tokens + facts.output_tokens
-    if choice.route in ("edge", "refuse") or context.quota.admits(needed):
+    """`choice`, or what becomes of it when it would use the cloud and a bucket does not hold that much."""
+    needed, money, quota = facts.prompt_tokens + facts.output_tokens, facts.money, context.quota
+    if choice.route in ("edge", "refuse") or (blocking := quota.blocking(needed, money)) is None:
         return choice
-    wait = context.quota.wait_s(needed)
-    why = f"{needed} cloud tokens needed, {max(0, int(context.quota.available))} left"
-    why += ", and the bucket never holds as many" if wait is None else f", enough in {wait:.0f} s"
+    rule = blocking.rule if not quota.can_ever_admit(needed, money) or blocking.level in ("cloud", "store") else "quota.on_exhausted"
+    why, wait = blocking.lack(needed, money), quota.wait_s(needed, money)
     if facts.edge_out is not None:
-        return _Choice("refuse", "over_quota", "quota.capacity", f"{why}; {facts.edge_out.why}")
+        return _Choice("refuse", "over_quota", rule, f"{why}; {facts.edge_out.why}", rule, wait)
     if context.policy.quota.on_exhausted == "refuse":
-        return _Choice("refuse", "over_quota", "quota.on_exhausted", why)
-    return _Choice("edge", "quota_degraded", "quota.on_exhausted", f"{why}: the device answers instead")
+        return _Choice("refuse", "over_quota", rule, why, rule, wait)
+    return _Choice("edge", "quota_degraded", rule, f"{why}: the device answers instead", rule, wait)
 
 
 def _wanted(facts: _Facts, context: RouteContext) -> _Choice:

@@ -77,6 +77,9 @@ class Decision:
     parts: Parts  # of the complexity
     assessment: Assessment
     plan: Plan | None = None  # of speculation, where it was considered
+    cost: float | None = None  # of cloud_tokens, by the policy's prices; None: not known
+    quota_rule: str | None = None  # what of the quota took the cloud away; a capacity's key: it never holds as much
+    retry_after_s: float | None = None  # of a refusal or degradation that waiting would mend
     shareable: Shareable[RouteRequest] | None = field(default=None, repr=False)
     rules: tuple[Traced, ...] = ()  # the policy's rules that were asked, the deciding one last
 

@@ -50,6 +50,17 @@ Phrase = Annotated[
 Name = Annotated[str, Meta(title="names of plug-ins", pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
+TokenLimit = Annotated[int, Meta(ge=0, le=2**40)] | Literal["unlimited"]
+MoneyLimit = Annotated[float, Meta(ge=0, le=1e9)] | Literal["unlimited"]
+
+
+class ModelPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of a prompt's token and of an answer's."""
+
+    input: Annotated[float, Meta(ge=0, le=1e9)]
+    output: Annotated[float, Meta(ge=0, le=1e9)]
+
+
 class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a finding of each kind means for the whole conversation, from now on."""
 
@@ -99,12 +110,49 @@ class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class QuotaPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tokens of the cloud per user: a bucket that fills at a steady rate."""
+    """How much of the cloud may be used: buckets that fill at a steady rate, all of which must admit a request."""
 
-    capacity: Annotated[int, Meta(ge=0, le=2**40, description="Tokens the bucket holds. 0 lets nothing through.")]
+    capacity: Annotated[TokenLimit, Meta(description="Tokens per user. 0 lets nothing through.")]
     refill_per_s: Annotated[float, Meta(ge=0, le=1e12, description="Tokens per second.")]
+    tenant_capacity: Annotated[TokenLimit, Meta(description="Tokens of all users of a tenant together.")]
+    tenant_refill_per_s: Annotated[float, Meta(ge=0, le=1e12, description="Tokens per second.")]
+    model_capacity: Annotated[TokenLimit, Meta(description="Tokens of each model that is asked for.")]
+    model_refill_per_s: Annotated[float, Meta(ge=0, le=1e12, description="Tokens per second.")]
+    budget: Annotated[MoneyLimit, Meta(description="Money per user, in the currency of [price].")]
+    budget_refill_per_s: Annotated[float, Meta(ge=0, le=1e9, description="Money per second.")]
+    rejected_capacity: Annotated[TokenLimit, Meta(description="Drafted tokens per user that the cloud may reject.")]
+    rejected_refill_per_s: Annotated[float, Meta(ge=0, le=1e12, description="Tokens per second.")]
     assumed_output: Annotated[int, Meta(ge=1, le=2**40, description="Tokens kept free for an answer of unknown length.")]
+    lease_s: Annotated[float, Meta(ge=1, le=86400, description="Tokens of an answer that never settles come back after this time.")]
     on_exhausted: Annotated[Literal["degrade", "refuse"], Meta(description="The device answers instead, or nobody.")]
+    on_store_failure: Annotated[
+        Literal["refuse", "admit", "allowance"],
+        Meta(description="A store of quotas that is slow or broken: nothing left, no limit, or what the offline allowance holds."),
+    ]
+
+
+class PricePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the cloud's tokens cost, in one currency of the owner's choice."""
+
+    per: Annotated[Literal["token", "million"], Meta(description="What a price is for.")]
+    models: Annotated[
+        dict[str, ModelPrice],
+        Meta(description='Per model that is asked for; "*" is any other one, and the cloud\'s own choice.'),
+    ]
+    unpriced: Annotated[Literal["unknown", "dearest"], Meta(description="A model without a price costs nobody knows what, or the most.")]
+
+
+class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who is asked when somebody fails."""
+
+    attempts: Annotated[int, Meta(ge=1, le=100, description="Attempts per request, over all targets, the device included.")]
+    retries: Annotated[int, Meta(ge=0, le=10, description="How often a target that failed, but is not busy, is asked again.")]
+    cooldown_s: Annotated[float, Meta(ge=0, le=3600, description="How long a target that failed is not asked.")]
+    max_cooldown_s: Annotated[float, Meta(ge=0, le=86400, description="The longest that a busy target's Retry-After is believed.")]
+    mid_stream: Annotated[
+        Literal["error", "restart", "continue_marked"],
+        Meta(description="An answer that breaks off after its first words: an error, all of it again, or the device goes on."),
+    ]
 
 
 class EdgePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -131,6 +179,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     complexity: ComplexityPolicy
     confidence: ConfidencePolicy
     quota: QuotaPolicy
+    price: PricePolicy
+    fallback: FallbackPolicy
     edge: EdgePolicy
     speculation: SpeculationPolicy
     rules: Annotated[tuple[Rule, ...], Meta(description="Asked in order of priority, then of the file.")] = msgspec.field(

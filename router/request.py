@@ -129,6 +129,7 @@ class RouteContext:
     device: DeviceState = field(default_factory=DeviceState)
     link: LinkState = field(default_factory=LinkState)
     quota: QuotaView = field(default_factory=QuotaView)
+    rejected: QuotaView = field(default_factory=QuotaView)  # drafted tokens that the cloud may still reject
     count_tokens: TokenCounter | None = None  # None: tokens are estimated, and the decision says so
     privacy_floor: Verdict = "public"  # the strictest verdict of this conversation so far
     costs: CostModel = field(default_factory=CostModel)

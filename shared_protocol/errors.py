@@ -129,6 +129,12 @@ class QuotaExceeded(HybridError):
     status, code, exit_code = 429, "quota_exceeded", 6
 
 
+class RequestExceedsQuota(QuotaExceeded):
+    """Larger than a quota ever holds: it is refused at once, and no waiting helps."""
+
+    status, code = 403, "request_exceeds_quota"
+
+
 class EngineFailed(HybridError):
     """The engine broke an invariant or a kernel failed; the process reports itself unhealthy."""
 
@@ -209,10 +215,18 @@ class RouteRefused(HybridError):
 
     status, exit_code = 403, 6
 
-    def __init__(self, message: str, *, reason: str, rule: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self, message: str, *, reason: str, rule: str | None = None, hint: str | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint, retry_after_s=retry_after_s)
         self.code = reason
         self.rule = rule  # the policy's key, or the built-in rule, that said so
+
+
+class OverQuota(RouteRefused):
+    """A quota holds too little now; `retry_after_s` says when it will hold enough if nobody else asks, None if nothing fills it."""
+
+    status = 429
 
 
 class ConfigError(HybridError):

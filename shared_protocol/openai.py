@@ -52,6 +52,15 @@ class DeviceAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     saved_at_most: int | None = None  # tokens up to max_tokens that an answer given up in mid-text was spared
 
 
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who was asked for an answer, what came of it (`answered`, `low_confidence`, or an error's code), and the cloud's tokens that were
+    billed for it."""
+
+    target: str
+    outcome: str
+    tokens: int = 0
+
+
 class HybridInfo(msgspec.Struct, omit_defaults=True):
     """Where and why an answer was computed."""
 
@@ -64,6 +73,9 @@ class HybridInfo(msgspec.Struct, omit_defaults=True):
     drafts: Drafts | None = None  # when the device drafted
     drafting: str | None = None  # why it did, or did not, when the cloud had a part
     device_answer: DeviceAnswer | None = None
+    attempts: list[Attempt] = []  # in order
+    restarted: bool = False  # on a chunk of its own: what came before is void, the whole answer follows
+    continued: bool = False  # on a chunk of its own: the cloud's answer broke off here, the device goes on
 
 
 class TopLogprob(msgspec.Struct):

@@ -6,4 +6,5 @@ answer.choices[0].message.content, answer.hybrid.route, answer.hybrid.bytes_sent
 """
 
 from .async_client import AsyncHybridClient as AsyncHybridClient
+from .clouds import CloudTarget as CloudTarget
 from .sync_client import HybridClient as HybridClient

@@ -1,10 +1,11 @@
 """One request from decision to last token: decide, run the route, and decide again when a target fails.
 
-    decide ── refuse ───────────────────────────► RouteRefused, CloudUnreachable
+    decide ── refuse ───────────────────────────► RouteRefused, QuotaExceeded, CloudUnreachable
       ▲  └─── edge, cloud, cascade, speculative ► pieces of the answer
-      └────── a target failed before the first piece: the same decision with that fact changed
+      └────── a target failed: the same decision with that fact changed; once something was shown, only as `fallback.mid_stream` says
 
-A failed target is never asked twice for one request, since deciding again knows that it failed. No failure loosens privacy.
+A failed target is asked again only as often as the policy's retries say, since deciding again knows that it failed, and one budget of
+attempts covers all of them. No failure loosens privacy.
 """
 
 from __future__ import annotations
@@ -13,17 +14,24 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
+from ...router.costs import CostModel, cloud_price, priced
 from ...router.decide import decide
 from ...router.decision import Decision
-from ...router.quota import QuotaView, Reservation, TokenBucket
+from ...router.quota import QuotaView
+from ...router.quota.quotas import Account, Hold, Use
 from ...router.request import RouteContext
 from ...router.verdict import Verdict
-from ...shared_protocol.errors import ClientClosed, CloudUnreachable, ContextOverflow, HybridError, RouteRefused, TemplateError
+from ...shared_protocol.errors import ClientClosed, CloudUnreachable, ContextOverflow, HybridError, TemplateError
 from ...shared_protocol.runtime import DeviceState, LinkState
 from ..piece import Piece
 from .answer_state import AnswerState
+from .clouds import Cloud
+from .continue_route import continue_on_device
+from .refusal import Failures, refusal_of
 from .routes import run_route
-from .target import Target, TargetFailed, blame
+from .target import TargetFailed, blame, outcome_of
+
+MAX_RACES = 16  # how often other requests may take the quota that a decision has seen
 
 
 class Answer:
@@ -32,38 +40,61 @@ class Answer:
     def __init__(self, state: AnswerState, floor: Verdict) -> None:
         self.state = state
         self._floor = floor
-        self._failures: dict[Target, HybridError] = {}
-        self._bucket: TokenBucket | None = None
-        self._reserved: Reservation | None = None
+        self._failures = Failures()
+        self._hold: Hold | None = None
 
     async def pieces(self) -> AsyncGenerator[Piece, None]:
-        """Raises RouteRefused, CloudUnreachable, or what makes the request unanswerable anywhere. After the first piece, a failure
-        that the route cannot mend ends the answer: what was shown is never taken back, and never shown twice."""
+        """Raises what `refusal_of` makes, or what makes the request unanswerable anywhere."""
         state = self.state
         try:
             await self._render()
+            shown, visible = "", False  # of the answer so far
+            broken = False  # what is visible is void, which the next piece has to say
             while True:
                 decision = state.decision = await self._decide()
-                if decision.route == "refuse":
-                    raise self._refusal(decision)
-                started = False
+                if decision.route == "refuse" or self._spent:
+                    raise refusal_of(state, decision, self._failures)
+                state.target = "edge" if decision.route in ("edge", "cascade") or state.cloud is None else state.cloud.name
                 try:
                     async with aclosing(run_route(state, decision)) as pieces:
                         async for piece in pieces:
-                            started = True
+                            if broken:
+                                yield Piece(mark="restarted")
+                                broken, shown, state.spans = False, "", []
+                            shown, visible = shown + piece.text, visible or bool(piece.text or piece.logprobs)
                             state.spans += piece.spans
                             yield piece
-                    return
                 except TargetFailed as failed:
-                    if started or state.services.closed:
-                        raise failed.error from failed
+                    if state.services.closed:
+                        raise
                     self._note(failed)
+                    how = state.services.policy.fallback.mid_stream if state.stream else "restart"
+                    if not visible or broken:
+                        state.spans = []
+                        continue
+                    if how == "restart":
+                        broken = True
+                        continue
+                    if how == "error" or failed.target == "edge" or self._spent:
+                        raise
+                    state.target = "edge"
+                    async for piece in continue_on_device(state, shown, failed.error):
+                        state.spans += piece.spans
+                        yield piece
+                state.tried(state.target, "answered")
+                return
         except Exception as error:
             if state.services.closed:  # whatever it is, that is why
                 raise ClientClosed from error
+            if isinstance(error, TargetFailed):
+                raise error.error from error
             raise
         finally:
             self._settle()
+
+    @property
+    def _spent(self) -> bool:
+        return self._failures.count >= self.state.services.policy.fallback.attempts and self.state.kept is None
 
     async def _render(self) -> None:
         """The prompt by the device's model, which may have to be loaded for it. Raises what is wrong with how that was named."""
@@ -74,7 +105,7 @@ class Answer:
             with blame("edge"):
                 self.state.prompt_ids = await device.prompt_ids(self.state.request)
         except TemplateError as error:
-            self._failures["edge"] = error
+            self._failures.edge = error
         except TargetFailed as failed:
             self._note(failed)
 
@@ -86,87 +117,111 @@ class Answer:
             self._note(failed)
 
     def _note(self, failed: TargetFailed) -> None:
-        self._failures[failed.target] = failed.error
-        if failed.target == "cloud" and failed.error.status != 429:
-            self.state.services.monitor.lost()
+        state, cloud, failures = self.state, self.state.cloud, self._failures
+        failures.count += 1
+        if failed.target == "edge":
+            failures.edge = failed.error
+            state.tried("edge", outcome_of(failed.error))
+            return
+        assert cloud is not None
+        state.tried(cloud.name, outcome_of(failed.error))
+        if failed.target == "speculation":
+            failures.undrafted.add(cloud)
+        else:
+            failures.clouds.setdefault(cloud, []).append(failed.error)
+            state.services.clouds.note(cloud, failed.error)
 
     async def _decide(self) -> Decision:
-        """Decide as if the cloud were there; look whether it is only when it would have a part in the answer. So a private prompt,
+        """Decide as if the next target were there; look whether it is only when it would have a part in the answer. So a private prompt,
         a simple one and a refused one open no connection at all."""
-        monitor = self.state.services.monitor
+        clouds, races = self.state.services.clouds, 0
         while True:
             self._settle()
-            decision = self._decide_with(monitor.hoped)
-            if decision.cloud_tokens:
-                await self._measure()
-                decision = self._decide_with(await monitor.fresh(self.state.traffic))
-            if not decision.cloud_tokens or self._reserve(decision.cloud_tokens):
+            quota, rejected = await self._quota()
+            cloud = self.state.cloud = clouds.next(self._failures.clouds)
+            decision = self._decide_with(clouds.away if cloud is None else cloud.monitor.hoped, quota, rejected)
+            if not decision.cloud_tokens:
                 return decision
+            assert cloud is not None
+            await self._measure()
+            link = await cloud.monitor.fresh(self.state.traffic)
+            if not link.reachable:
+                self._gone(cloud)
+                continue
+            decision = self._decide_with(link, quota, rejected)
+            if decision.rule == "capability.cloud_context" and self._too_small(cloud, link, decision):
+                continue
+            if not decision.cloud_tokens or await self._reserve(decision):
+                return decision
+            races += 1
+            if races == MAX_RACES:  # others are always quicker, or the quota's store comes and goes
+                return self._decide_with(link, QuotaView(0, 0, level="store"), rejected)
 
-    def _decide_with(self, link: LinkState) -> Decision:
-        services, request, ids = self.state.services, self.state.request, self.state.prompt_ids
-        error = self._failures.get("cloud")
-        over_quota = error is not None and error.status == 429
-        if error is not None and not over_quota:
-            link = replace(link, reachable=False)
-        quota = services.quotas.view(request.user, services.clock())
-        device = self._device()
-        able = services.can_speculate and request.sampling.logprobs is None and "speculation" not in self._failures
+    def _gone(self, cloud: Cloud) -> None:
+        """It does not answer a probe. Nothing of the request was sent, so that this uses up no attempt."""
+        self.state.tried(cloud.name, CloudUnreachable.code)
+        self._failures.clouds.setdefault(cloud, []).append(CloudUnreachable(f"{cloud.client.url} did not answer"))
+
+    def _too_small(self, cloud: Cloud, link: LinkState, decision: Decision) -> bool:
+        """Its context is, and another target may have a larger one."""
+        asked = decision.prompt_tokens + (self.state.request.max_tokens or 1)
+        failed: dict[Cloud, list[HybridError]] = dict(self._failures.clouds)
+        failed[cloud] = [ContextOverflow(asked=asked, limit=link.cloud_context or 0)]
+        if self.state.services.clouds.next(failed) is None:
+            return False
+        self._failures.clouds = failed
+        return True
+
+    def _decide_with(self, link: LinkState, quota: QuotaView, rejected: QuotaView) -> Decision:
+        state, services, cloud = self.state, self.state.services, self.state.cloud
+        busy = services.clouds.busy(self._failures.clouds) if cloud is None else None
+        if busy is not None:
+            link, quota = replace(link, reachable=True), QuotaView(0, 0, level="cloud", told_s=busy.retry_after_s)
+        device, ids = self._device(), state.prompt_ids
+        able = cloud is not None and cloud.can_speculate and cloud not in self._failures.undrafted
+        able = able and state.request.sampling.logprobs is None and device.edge_available and services.can_draft
         context = RouteContext(
             policy=services.policy,
             device=device,
             link=link,
-            quota=QuotaView(0.0, quota.capacity, quota.refill_per_s) if over_quota else quota,
+            quota=quota,
+            rejected=rejected,
             count_tokens=None if ids is None else lambda _: len(ids),
             privacy_floor=self._floor,
-            speculation=services.facts(link) if able and device.edge_available and services.can_draft else None,
+            costs=priced(CostModel(), services.policy.price, state.asked_model),
+            speculation=services.facts(cloud, link) if able and cloud is not None else None,
         )
-        return decide(request, context)
+        return decide(state.request, context)
 
     def _device(self) -> DeviceState:
         """The device's state, and whether its model can answer this request."""
         services = self.state.services
         state = services.device_state.read()
-        if services.device is None or "edge" in self._failures:
+        if services.device is None or self._failures.edge is not None:
             return replace(state, edge_available=False)
         return replace(state, edge_context=services.device.context)
 
-    def _reserve(self, tokens: int) -> bool:
+    @property
+    def _account(self) -> Account:
+        return Account(self.state.request.user, self.state.request.tenant, self.state.asked_model)
+
+    async def _quota(self) -> tuple[QuotaView, QuotaView]:
+        """What is left, and how many more drafts may be rejected."""
+        meter = self.state.services.meter
+        drafting = self.state.services.policy.speculation.mode != "off"
+        return await meter.view(self._account), await meter.rejected(self._account) if drafting else QuotaView()
+
+    async def _reserve(self, decision: Decision) -> bool:
         """False when other requests were quicker: then the decision no longer holds."""
-        now = self.state.services.clock()
-        self._bucket = self.state.services.quotas.bucket(self.state.request.user, now)
-        self._reserved = self._bucket.reserve(tokens, now)
-        return self._reserved is not None
+        self._hold = await self.state.services.meter.reserve(self._account, Use(decision.cloud_tokens, decision.cost))
+        return self._hold is not None
 
     def _settle(self) -> None:
         """Charge what the cloud has computed so far, give back the rest."""
-        if self._bucket is not None and self._reserved is not None:
-            self._bucket.settle(self._reserved, self.state.cloud_used, self.state.services.clock())
-            self._reserved, self.state.cloud_used = None, 0
-
-    def _refusal(self, decision: Decision) -> HybridError:
-        overflow = self._overflow(decision)
-        if overflow is not None:
-            return overflow
-        edge = self._failures.get("edge")
-        if isinstance(edge, TemplateError) and (decision.reason == "edge_unavailable" or self.state.services.cloud is None):
-            return edge
-        told = "; ".join(f"{target}: {error}" for target, error in self._failures.items())
-        message = f"{decision.why} ({told})" if told else decision.why
-        refusal: HybridError = RouteRefused(message, reason=decision.reason, rule=decision.rule)
-        if decision.reason == "cloud_unreachable":
-            refusal = CloudUnreachable(message)
-        refusal.__cause__ = next(iter(self._failures.values()), None)
-        return refusal
-
-    def _overflow(self, decision: Decision) -> ContextOverflow | None:
-        """The numbers, when all that is wrong is that the request fits no context there is."""
-        services = self.state.services
-        asked = decision.prompt_tokens + (self.state.request.max_tokens or 1)
-        limits = [] if services.device is None or "edge" in self._failures else [services.device.context]
-        if services.cloud is not None:
-            limits += [services.monitor.hoped.cloud_context or 0]
-        alone = services.cloud is None and decision.reason == "cloud_unreachable"
-        if (decision.reason == "too_long" or alone) and decision.scores.privacy == "public" and limits and asked > max(limits) > 0:
-            return ContextOverflow(asked=asked, limit=max(limits))
-        return None
+        state, hold = self.state, self._hold
+        if hold is not None:
+            prices = priced(CostModel(), state.services.policy.price, hold.account.model)
+            money = cloud_price(prices, state.prompt_used, state.output_used)
+            state.services.meter.settle(hold, Use(state.prompt_used + state.output_used, money, state.rejected))
+            self._hold = None
+        state.settled()

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from ...router.confidence.judgement import Judgement
 from ...router.decision import Decision
 from ...router.request import RouteRequest
-from ...shared_protocol.openai import DeviceAnswer, Drafts, HybridInfo, Span
+from ...shared_protocol.openai import Attempt, DeviceAnswer, Drafts, HybridInfo, Span
 from ..piece import Piece, merged
 from ..transport.lane import Traffic
+from .clouds import Cloud
 from .services import Services
 
 
@@ -22,15 +23,39 @@ class AnswerState:
     answered_by: str | None = None  # the model that writes the answer, as soon as it is known
     prompt_ids: list[int] | None = None  # by the device's tokenizer; None: it has no model, or cannot render this conversation
     decision: Decision | None = None
+    cloud: Cloud | None = None  # the target that is asked when the cloud has a part
+    target: str = "edge"  # who computes the answer now
     kept: list[Piece] | None = None  # the device's whole answer, when a cascade has computed it
     begun: list[Piece] = field(default_factory=list)  # the device's answer as far as a cascade has computed it, when it gave it up ...
     begun_ids: list[int] = field(default_factory=list)  # ... and its tokens
     judgement: Judgement | None = None  # of the device's answer, once a cascade has it
     device_answer: DeviceAnswer | None = None  # what is told of it
-    cloud_used: int = 0  # tokens to bill: prompt and output that the cloud has computed
+    prompt_used: int = 0  # tokens to bill for this attempt: those that the cloud has computed ...
+    output_used: int = 0  # ... of the answer
+    rejected: int = 0  # drafted tokens that the cloud has computed and not kept, in this attempt
+    told: int = 0  # of the tokens to bill, those that stand in `attempts` already
     drafts: Drafts | None = None
+    attempts: list[Attempt] = field(default_factory=list)
     traffic: Traffic = field(default_factory=Traffic)
     spans: list[Span] = field(default_factory=list)
+
+    @property
+    def asked_model(self) -> str | None:
+        """What the cloud is asked for; None: its own choice."""
+        return self.request.model or (None if self.cloud is None else self.cloud.model)
+
+    def bill(self, prompt: int, output: int) -> None:
+        """What the cloud has computed so far in this attempt."""
+        self.prompt_used, self.output_used = prompt, output
+
+    def tried(self, target: str, outcome: str) -> None:
+        """Tell of an attempt, with what it is billed for beyond what was told before."""
+        tokens = self.prompt_used + self.output_used
+        self.attempts.append(Attempt(target, outcome, tokens - self.told))
+        self.told = tokens
+
+    def settled(self) -> None:
+        self.prompt_used = self.output_used = self.rejected = self.told = 0
 
     @property
     def info(self) -> HybridInfo:
@@ -45,6 +70,7 @@ class AnswerState:
             drafts=self.drafts,
             drafting=_drafting(self.decision),
             device_answer=self.device_answer,
+            attempts=list(self.attempts),
         )
 
 

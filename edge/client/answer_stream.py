@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...shared_protocol.openai import ChatCompletionChunk
+from dataclasses import replace
+
+from ...shared_protocol.openai import ChatCompletionChunk, HybridInfo
 from ..piece import AnswerHead, Piece, chunk_of, head_of
 from .answer_state import AnswerState
 from .pump import Pump
@@ -10,6 +12,8 @@ from .pump import Pump
 
 class AnswerStream:
     """The chunks of one answer; the last carries the finish, the usage and `.hybrid`.
+
+    A chunk whose `.hybrid` says `restarted` makes what came before it void: the policy's `fallback.mid_stream` allows that, or not.
 
     Leave it early with `close` or as an async context manager, also from another task: whatever computes for it is stopped. The
     answer is computed whether or not it is read.
@@ -31,6 +35,10 @@ class AnswerStream:
             raise StopAsyncIteration
         first = self._head is None
         head = self._head = self._head or head_of(self._state.answered_by)
+        if piece.mark is not None:
+            head = self._head = replace(head, model=self._state.answered_by or head.model)
+            told = HybridInfo(restarted=piece.mark == "restarted", continued=piece.mark == "continued")
+            return chunk_of(head, piece, first=first, info=told)
         if piece.finish_reason is None:
             return chunk_of(head, piece, first=first, info=None)
         await self._pieces.finish()  # all its bytes are counted before the last chunk says so

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Literal
 
 from ...router.plan import SpeculationFacts
 from ...router.policy import Policy
-from ...router.quota import Quotas
+from ...router.quota.allowance import AllowanceBook
+from ...router.quota.quotas import Quotas
+from ...router.quota.store import FileStore
 from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.model import Model
 from ..device import Device
@@ -19,8 +22,10 @@ from ..drafter import Mutate
 from ..open_runtime import RUNTIMES, RuntimeName
 from ..transport.cloud import CloudClient
 from ..transport.link_monitor import LinkMonitor
+from .clouds import Cloud, Clouds, CloudTarget, targets_of
 from .completions import AsyncCompletions
 from .conversations import Conversations
+from .meter import Meter
 from .services import Services
 
 
@@ -35,11 +40,14 @@ class AsyncHybridClient:
     def __init__(
         self,
         edge: str | Path | Model | None = "smollm2-135m",
-        cloud: str | None = None,
+        cloud: str | CloudTarget | Sequence[str | CloudTarget] | None = None,
         *,
         api_key: str | None = None,
         policy: Policy | str | Path | None = None,
         user: str = "local",
+        tenant: str | None = None,
+        quota_file: str | Path | None = None,
+        allowance: AllowanceBook | None = None,
         device_state: DeviceReader | None = None,
         runtime: RuntimeName = "native",
         context: int | None = None,
@@ -51,30 +59,42 @@ class AsyncHybridClient:
         speculation: SpeculationFacts | None = None,
         mutate_drafts: Callable[[], Mutate] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        """`edge`: a model of the store, a path, or a loaded model; None: no device. `cloud`: the server's address; None: no cloud.
+        """`edge`: a model of the store, a path, or a loaded model; None: no device. `cloud`: the server's address, or several servers in
+        the order in which they are asked; None: no cloud. `api_key`: of every server that is given as an address alone.
         `policy`: a policy, or the path of a policy file; None: the default one.
+
+        `user` and `tenant`: whose quota is used. `quota_file`: keeps what was used over restarts, and is shared by processes that name
+        the same one; `allowance`: what may be used while that file cannot be.
 
         `runtime`: what computes on the device, "native" or "llama_cpp". `context`: tokens the device holds at most (4,096, or what the
         model allows). `stall_s`: how long the cloud may be silent before and in a streamed or drafted answer, `probe_timeout_s` when it is
         asked whether it is there. `on_link_loss`: what becomes of an answer that both were writing. `draft_len`: tokens drafted per round
         instead of the plan's number. `mutate_drafts`: makes, per answer, what replaces drafted ids, to exercise rejection.
         """
-        if edge is None and cloud is None:
+        if edge is None and not cloud:
             raise ConfigError("neither a device model nor a cloud is given", hint="pass edge=MODEL, cloud=URL, or both")
         if runtime not in RUNTIMES:
             raise ConfigError(f"the runtime {runtime!r} is not known", param="runtime", hint=" or ".join(RUNTIMES))
         self._device = None if edge is None else Device(edge, runtime=runtime, context=context, threads=threads)
-        self._cloud = None if cloud is None else CloudClient(cloud, api_key, stall_s=stall_s, probe_timeout_s=probe_timeout_s)
         if not isinstance(policy, Policy):
             policy = Policy.default() if policy is None else Policy.load(policy)
+        rest_s = policy.fallback.cooldown_s
+        targets = []
+        for one in targets_of(cloud, api_key):
+            asked = CloudClient(one.url, one.api_key, stall_s=stall_s, probe_timeout_s=probe_timeout_s)
+            targets.append(Cloud(one.name or "cloud", asked, LinkMonitor(asked, clock, keep_lost_s=rest_s), one.model))
+        self._clouds = Clouds(targets, policy.fallback, clock)
+        store = None if quota_file is None else FileStore(quota_file, clock=time.monotonic, sleep=time.sleep)
+        quotas = Quotas(policy.quota, store, allowance=allowance, new_name=lambda: token_hex(8))
+        lasting = store is not None or allowance is not None
         self._conversations = Conversations()
         services = Services(
             policy=policy,
-            quotas=Quotas(policy.quota),
+            meter=Meter(quotas, wall if lasting else clock, on_disk=lasting),
             device=self._device,
-            cloud=self._cloud,
-            monitor=LinkMonitor(self._cloud, clock),
+            clouds=self._clouds,
             device_state=device_state or LinuxDevice(),
             clock=clock,
             given=speculation or SpeculationFacts(),
@@ -83,12 +103,12 @@ class AsyncHybridClient:
             mutate=mutate_drafts,
         )
         self._services = services
-        self.chat = AsyncChat(AsyncCompletions(services, self._conversations, user))
+        self.chat = AsyncChat(AsyncCompletions(services, self._conversations, user, tenant))
 
     @property
     def bytes_sent(self) -> int:
         """Bytes given to the cloud's sockets since this client was made, probes of the link included."""
-        return 0 if self._cloud is None else self._cloud.bytes_sent
+        return self._clouds.bytes_sent
 
     async def load(self) -> None:
         """Load the device's model now; raises what is wrong with it."""
@@ -102,10 +122,10 @@ class AsyncHybridClient:
     async def close(self) -> None:
         """Stop what runs, which ends in ClientClosed, close connections, free the model; may be called again."""
         self._services.closed = True
-        if self._cloud is not None:
-            await self._cloud.close()
+        await self._clouds.close()
         if self._device is not None:
             await self._device.close()
+        self._services.meter.close()
 
     async def __aenter__(self) -> AsyncHybridClient:
         return self

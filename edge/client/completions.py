@@ -37,14 +37,16 @@ class ChatOptions(TypedDict, total=False):
     logprobs: bool | None
     top_logprobs: int | None
     user: str | None  # whose quota is used
+    tenant: str | None  # and of which tenant
     conversation: str | None  # a name under which privacy is remembered when later calls do not repeat all earlier turns
 
 
 class AsyncCompletions:
-    def __init__(self, services: Services, conversations: Conversations, user: str) -> None:
+    def __init__(self, services: Services, conversations: Conversations, user: str, tenant: str | None) -> None:
         self._services = services
         self._conversations = conversations
         self._user = user
+        self._tenant = tenant
 
     @overload
     async def create(self, *, messages: Messages, stream: Literal[False] = False, **options: Unpack[ChatOptions]) -> ChatCompletion: ...
@@ -54,8 +56,8 @@ class AsyncCompletions:
         """Answer on the device, in the cloud, or by both; `.hybrid` of the answer (of a stream's last chunk) says where and why.
 
         Raises InvalidRequest, TemplateError, ContextOverflow for the request's own faults, RouteRefused when policy forbids every
-        way, CloudUnreachable when nobody is left to answer, TypeError for a keyword that is not in ChatOptions. With `stream`, all that
-        can be known before the first token is raised here.
+        way, QuotaExceeded and CloudUnreachable when nobody is left to answer, TypeError for a keyword that is not in ChatOptions.
+        With `stream`, all that can be known before the first token is raised here.
         """
         unknown = options.keys() - ChatOptions.__annotations__.keys()
         if unknown:
@@ -63,7 +65,9 @@ class AsyncCompletions:
         seed, user = options.get("seed"), options.get("user")
         seed = fresh_seed() if seed is None else seed
         user = self._user if user is None else user
-        request = RouteRequest.of(messages, user=user, sampling=_params(options, seed), model=options.get("model"))
+        tenant = options.get("tenant")
+        tenant = self._tenant if tenant is None else tenant
+        request = RouteRequest.of(messages, user=user, tenant=tenant, sampling=_params(options, seed), model=options.get("model"))
         floor = self._conversations.enter(options.get("conversation"), request, self._services.policy)
         state = AnswerState(self._services, request, seed, stream)
         answer = Answer(state, floor)

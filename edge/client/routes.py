@@ -12,6 +12,7 @@ from ...shared_protocol.openai import ChatCompletionChunk, FinishReason, Span, U
 from ..piece import Piece, usage_of
 from ..session import EdgeChunk
 from .answer_state import AnswerState
+from .clouds import Cloud
 from .device_first import Watched, device_first
 from .speculative_route import speculative_route
 from .target import blame
@@ -64,9 +65,13 @@ async def edge_route(answer: AnswerState, watched: Watched | None = None) -> Asy
 
 async def cascade_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
     """The device first; nothing is shown until its confidence has decided who answers."""
-    watched = Watched()
+    watched, first = Watched(), answer.judgement is None
     judgement = answer.judgement or await device_first(answer, decision, edge_route(answer, watched), watched)
     answer.decision = decision = resolve_cascade(decision, judgement)
+    if decision.route == "cascade" and answer.cloud is not None:
+        if first and watched.ids:
+            answer.tried("edge", decision.reason)
+        answer.target = answer.cloud.name
     route = cloud_route(answer, decision) if decision.route == "cascade" else edge_route(answer)
     async with aclosing(route) as chosen:
         async for piece in chosen:
@@ -75,17 +80,17 @@ async def cascade_route(answer: AnswerState, decision: Decision) -> AsyncGenerat
 
 async def cloud_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
     """The cloud alone."""
-    cloud, request = answer.services.cloud, decision.shareable
+    cloud, request = answer.cloud, decision.shareable
     assert cloud is not None
     assert request is not None
-    with blame("cloud"):
+    with blame("cloud", others=len(answer.services.clouds.targets) > 1):
         if not answer.stream:
             services = answer.services
-            began, rtt = services.clock(), services.monitor.hoped.rtt_s or 0.0
-            whole = await cloud.chat(request, answer.traffic, request.value.model)
+            began, rtt = services.clock(), cloud.monitor.hoped.rtt_s or 0.0
+            whole = await cloud.client.chat(request, answer.traffic, answer.asked_model)
             took, usage = services.clock() - began - rtt, whole.usage
-            services.learned = services.learned.after_whole(usage.prompt_tokens, usage.completion_tokens, took)
-            answer.cloud_used = whole.usage.total_tokens
+            cloud.learned = cloud.learned.after_whole(usage.prompt_tokens, usage.completion_tokens, took)
+            answer.bill(usage.prompt_tokens, usage.completion_tokens)
             answer.answered_by = whole.model
             choice = next((choice for choice in whole.choices if choice.index == 0), None)
             if choice is None:
@@ -98,13 +103,13 @@ async def cloud_route(answer: AnswerState, decision: Decision) -> AsyncGenerator
                 usage=whole.usage,
             )
             return
-        async with aclosing(cloud.stream(request, answer.traffic, request.value.model)) as chunks:
-            async for piece in _stream_pieces(answer, decision, chunks):
+        async with aclosing(cloud.client.stream(request, answer.traffic, answer.asked_model)) as chunks:
+            async for piece in _stream_pieces(answer, cloud, decision, chunks):
                 yield piece
 
 
 async def _stream_pieces(
-    answer: AnswerState, decision: Decision, chunks: AsyncIterator[ChatCompletionChunk]
+    answer: AnswerState, cloud: Cloud, decision: Decision, chunks: AsyncIterator[ChatCompletionChunk]
 ) -> AsyncGenerator[Piece, None]:
     """The cloud's chunks; its finish waits for its usage, so that both are on the last piece."""
     finish: FinishReason | None = None
@@ -123,11 +128,11 @@ async def _stream_pieces(
                 received += 1
                 ended = services.clock()
                 began = ended if received == 1 else began
-                answer.cloud_used = decision.prompt_tokens + received
+                answer.bill(decision.prompt_tokens, received)
                 yield Piece(text=choice.delta.content or "", logprobs=logprobs)
     if finish is None:
         raise StreamInterrupted("the cloud's stream ended without a finish reason")
     usage = usage or usage_of(decision.prompt_tokens, received)
-    answer.cloud_used = usage.total_tokens
-    services.learned = services.learned.after_plain(usage.completion_tokens - 1, ended - began)
+    answer.bill(usage.prompt_tokens, usage.completion_tokens)
+    cloud.learned = cloud.learned.after_plain(usage.completion_tokens - 1, ended - began)
     yield Piece(spans=(Span("cloud", usage.completion_tokens),), finish_reason=finish, usage=usage)

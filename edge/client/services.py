@@ -5,22 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ...router.confidence.gate import Gate, load_gate
 from ...router.plan import SpeculationFacts, draft_curve
 from ...router.policy import ConfidencePolicy, Policy
-from ...router.quota import Quotas
 from ...shared_protocol.errors import ConfigError, ContextOverflow
 from ...shared_protocol.model_card import ModelCard
 from ...shared_protocol.runtime import LinkState
 from ..device import Device
 from ..device_state import DeviceReader
 from ..drafter import Mutate
-from ..learned import Learned
-from ..transport.cloud import CloudClient
-from ..transport.link_monitor import LinkMonitor
+from .clouds import Cloud, Clouds
+from .meter import Meter
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +26,9 @@ log = logging.getLogger(__name__)
 @dataclass(slots=True)
 class Services:
     policy: Policy
-    quotas: Quotas
+    meter: Meter
     device: Device | None
-    cloud: CloudClient | None
-    monitor: LinkMonitor
+    clouds: Clouds
     device_state: DeviceReader
     clock: Callable[[], float]  # seconds, monotonic
     given: SpeculationFacts  # what the application knows; the rest is learned
@@ -39,10 +36,7 @@ class Services:
     on_link_loss: Literal["continue_local", "fail"] = "continue_local"
     mutate: Callable[[], Mutate] | None = None  # corrupts drafts, for tests of exactness
     closed: bool = False  # the client was: whatever still runs ends
-    sends_messages: bool = False  # to draft on, since the cloud has another template
-    learned: Learned = field(default_factory=Learned)
     draft_s: tuple[float, ...] | None = None  # entry k: seconds in which the device drafts k tokens; None: not measured yet
-    can_speculate: bool = True  # until the cloud says that its vocabulary is another one
 
     gate: tuple[ConfidencePolicy, Gate | str | None] | None = None  # as it was read for this policy
 
@@ -57,11 +51,11 @@ class Services:
     def can_draft(self) -> bool:
         return self.device is not None and self.device.can_draft
 
-    def facts(self, link: LinkState) -> SpeculationFacts:
-        """What is known of drafting now; what the application says of it goes before what was learned."""
+    def facts(self, cloud: Cloud, link: LinkState) -> SpeculationFacts:
+        """What is known of drafting with this target now; what the application says of it goes before what was learned."""
         given = self.given
         draft_s = self.draft_s if given.draft_s is None else given.draft_s
-        learned = self.learned.facts(rtt_s=link.rtt_s, bandwidth_bytes_s=link.bandwidth_bytes_s, draft_s=draft_s)
+        learned = cloud.learned.facts(rtt_s=link.rtt_s, bandwidth_bytes_s=link.bandwidth_bytes_s, draft_s=draft_s)
         return SpeculationFacts(
             learned.rtt_s,
             learned.bandwidth_bytes_s if given.bandwidth_bytes_s is None else given.bandwidth_bytes_s,

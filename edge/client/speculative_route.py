@@ -25,7 +25,7 @@ from ..piece import Piece, merged, usage_of
 from ..session import Session
 from ..speculate import Run, Speculation
 from .answer_state import AnswerState
-from .target import TargetFailed, blame
+from .target import TargetFailed, blame, outcome_of
 
 
 async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
@@ -34,7 +34,9 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
     Before the first token: raises TargetFailed("speculation") when the cloud cannot take part, or breaks the protocol, and
     TargetFailed("cloud") when it is gone. Later, `on_link_loss` decides: the device finishes the answer alone, marked so, or the
     cloud's error is raised; one that broke the protocol is not followed any further."""
-    if not answer.services.sends_messages:
+    cloud = answer.cloud
+    assert cloud is not None
+    if not cloud.sends_messages:
         try:
             async with aclosing(_drafted(answer, decision)) as pieces:
                 async for piece in pieces:
@@ -43,7 +45,7 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
         except TargetFailed as failed:
             if not isinstance(failed.error, FingerprintMismatch):
                 raise
-            answer.services.sends_messages = True
+            cloud.sends_messages = True
     async with aclosing(_drafted(answer, decision)) as pieces:
         async for piece in pieces:
             yield piece
@@ -51,7 +53,7 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
 
 async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
     services, request, prompt = answer.services, decision.shareable, answer.prompt_ids
-    device, cloud = services.device, services.cloud
+    device, cloud = services.device, answer.cloud
     assert device is not None
     assert cloud is not None
     assert request is not None
@@ -59,14 +61,14 @@ async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Pi
     assert decision.plan is not None
     params = request.value.sampling
     opening = Open(
-        model=request.value.model or cloud.model or device.name,
-        fingerprint=device.session.held.card.vocabulary if services.sends_messages else device.session.held.card.fingerprint,
+        model=answer.asked_model or cloud.client.model or device.name,
+        fingerprint=device.session.held.card.vocabulary if cloud.sends_messages else device.session.held.card.fingerprint,
         sampling=params,
         seed=answer.seed,
         lease_s=0,
         prompt_len=len(prompt),
-        ids=None if services.sends_messages else pack_ids(prompt),
-        messages=_messages(request.value) if services.sends_messages else None,
+        ids=None if cloud.sends_messages else pack_ids(prompt),
+        messages=_messages(request.value) if cloud.sends_messages else None,
     )
     async with device.turn() as session:
         mutate = None if services.mutate is None else services.mutate()
@@ -76,16 +78,15 @@ async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Pi
         lost: HybridError | None = None
         try:
             with blame("cloud"):
-                link = await cloud.open_link(request, answer.traffic)
+                link = await cloud.client.open_link(request, answer.traffic)
                 async with aclosing(speculation.pieces(link, k, _blaming_edge(device))) as pieces:
                     async for piece in pieces:
                         answer.answered_by = device.name
-                        answer.cloud_used = len(drafter.committed)
-                        answer.drafts = speculation.drafts
+                        _bill(answer, speculation)
                         yield piece
         except (FingerprintMismatch, NotFound) as error:  # another vocabulary or model, or no such endpoint: the cloud alone, then
             by_ids = isinstance(error, FingerprintMismatch) and opening.ids is not None  # only the template may be another one
-            services.can_speculate = by_ids or isinstance(error, ModelNotFound)  # that one is this request's own
+            cloud.can_speculate = by_ids or isinstance(error, ModelNotFound)  # that one is this request's own
             raise TargetFailed("speculation", error) from error
         except (ProtocolError, InvalidRequest) as error:  # also: the cloud's template renders this conversation to other tokens
             if speculation.origins or (isinstance(error, InvalidRequest) and opening.ids is not None):
@@ -96,16 +97,24 @@ async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Pi
                 raise
             lost = failed.error
         finally:
-            services.learned = services.learned.after_rounds(speculation.rounds, services.monitor.hoped.rtt_s)
+            cloud.learned = cloud.learned.after_rounds(speculation.rounds, cloud.monitor.hoped.rtt_s)
+            if speculation.rounds:
+                _bill(answer, speculation)
         if lost is not None:
-            if lost.status != 429:
-                services.monitor.lost()
-            answer.cloud_used = len(drafter.committed)
-            answer.drafts = speculation.drafts
             if services.on_link_loss == "fail":
-                raise lost
+                raise TargetFailed("cloud", lost)
+            services.clouds.note(cloud, lost)
+            answer.tried(cloud.name, outcome_of(lost))
+            answer.target = "edge"
             async for piece in _finish_alone(answer, session, speculation, lost):
                 yield piece
+
+
+def _bill(answer: AnswerState, speculation: Speculation) -> None:
+    """What was committed is the user's; what was drafted in vain is counted apart."""
+    prompt, drafts = len(answer.prompt_ids or ()), speculation.drafts
+    answer.bill(prompt, len(speculation.output_ids))
+    answer.drafts, answer.rejected = drafts, drafts.proposed - drafts.accepted
 
 
 def _messages(request: RouteRequest) -> tuple[ChatMessage, ...]:

@@ -21,13 +21,19 @@ class TargetFailed(Exception):
         self.error = error
 
 
+def outcome_of(error: HybridError) -> str:
+    """Its class's code: what a stranger's server calls it may hold anything."""
+    return type(error).code
+
+
 @contextmanager
-def blame(target: Target) -> Iterator[None]:
-    """Faults of the target become TargetFailed; faults of the request, and cancellation, pass as they are."""
+def blame(target: Target, *, others: bool = False) -> Iterator[None]:
+    """Faults of the target become TargetFailed; faults of the request, and cancellation, pass as they are. `others`: there are more
+    targets of this kind, so that one which does not know the key or the model need not be the last."""
     try:
         yield
     except HybridError as error:
-        if may_fall_back(error):
+        if may_fall_back(error) or (others and error.status in (401, 403, 404)):
             raise TargetFailed(target, error) from error
         raise
     except TargetFailed:

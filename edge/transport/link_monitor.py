@@ -14,10 +14,11 @@ from .lane import Traffic
 class LinkMonitor:
     """Opens no connection of its own accord: only `fresh` probes, and only when what is known is older than `keep_s`."""
 
-    def __init__(self, cloud: CloudClient | None, clock: Callable[[], float], keep_s: float = 10.0) -> None:
+    def __init__(self, cloud: CloudClient | None, clock: Callable[[], float], keep_s: float = 10.0, keep_lost_s: float = 10.0) -> None:
         self._cloud = cloud
         self._clock = clock
         self._keep_s = keep_s
+        self._keep_lost_s = keep_lost_s
         self._state = LinkState()
         self._known_until = float("-inf")
         self._probing = asyncio.Lock()
@@ -26,6 +27,11 @@ class LinkMonitor:
     def hoped(self) -> LinkState:
         """The state if the cloud could be reached. A decision that needs no cloud even so needs no probe."""
         return replace(self._state, reachable=self._cloud is not None)
+
+    @property
+    def is_lost(self) -> bool:
+        """Found gone a little while ago: it is not looked for again yet."""
+        return not self._state.reachable and self._clock() < self._known_until
 
     async def fresh(self, traffic: Traffic) -> LinkState:
         if self._cloud is None:
@@ -41,6 +47,10 @@ class LinkMonitor:
         """A request found the cloud gone: the next ones need not find out for themselves."""
         self._set(replace(self._state, reachable=False))
 
+    def look_again(self) -> None:
+        """What is known of whether it can be reached is not good enough."""
+        self._known_until = float("-inf")
+
     def _set(self, state: LinkState) -> None:
         self._state = state
-        self._known_until = self._clock() + self._keep_s
+        self._known_until = self._clock() + (self._keep_s if state.reachable else self._keep_lost_s)

@@ -5,8 +5,8 @@ import random
 import threading
 
 import pytest
-from hybrid.router.policy import Policy
-from hybrid.router.quota import Quotas, QuotaView, Reservation, TokenBucket
+from hybrid.router.quota import QuotaView, Reservation, TokenBucket
+from hybrid.tests.support.parallel import in_parallel
 
 
 def test_a_bucket_starts_full_drains_and_fills_at_its_rate() -> None:
@@ -99,52 +99,7 @@ def test_parallel_reserving_and_settling_loses_no_token() -> None:
     assert bucket.view(0.0).available == 1_000 - used
 
 
-def test_users_have_buckets_of_their_own() -> None:
-    quotas = Quotas(Policy.parse("[quota]\ncapacity = 10\nrefill_per_s = 0").quota)
-    assert quotas.bucket("ann", 0.0).reserve(10, 0.0) is not None
-    assert quotas.view("ann", 0.0).available == 0
-    assert quotas.view("bob", 0.0).available == 10
-
-
-def test_a_flood_of_users_is_bounded_and_forgives_no_debt() -> None:
-    quotas = Quotas(Policy.parse("[quota]\ncapacity = 10\nrefill_per_s = 1").quota, max_users=3)
-    for user in ("ann", "bob", "eve"):
-        quotas.bucket(user, 0.0).reserve(10, 0.0)
-    flood = [quotas.bucket(f"user {i}", 0.0) for i in range(100)]
-    assert len(set(map(id, flood))) == 1  # they share one bucket
-    assert quotas.view("ann", 0.0).available == 0
-    # ten seconds later the first buckets are full again, but those with an open reservation are not forgotten
-    assert quotas.bucket("new", 10.0) is flood[0]
-
-
-def test_a_bucket_that_is_full_again_makes_room() -> None:
-    quotas = Quotas(Policy.parse("[quota]\ncapacity = 10\nrefill_per_s = 1").quota, max_users=1)
-    reservation = quotas.bucket("ann", 0.0).reserve(10, 0.0)
-    assert reservation is not None
-    quotas.bucket("ann", 0.0).settle(reservation, 10, 0.0)
-    assert quotas.bucket("bob", 10.0).reserve(10, 10.0) is not None
-    assert quotas.view("bob", 10.0).available == 0
-    assert quotas.view("ann", 20.0).available == 10
-
-
 def test_without_a_quota_everything_is_admitted() -> None:
     assert QuotaView().admits(10**12)
     assert QuotaView().wait_s(10**12) == 0.0
     assert QuotaView().available == math.inf
-
-
-def in_parallel(count: int, work):  # type: ignore[no-untyped-def]
-    """Results of `count` threads that start together."""
-    barrier = threading.Barrier(count)
-    results: list[object] = [None] * count
-
-    def run(number: int) -> None:
-        barrier.wait()
-        results[number] = work()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results

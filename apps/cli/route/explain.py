@@ -14,7 +14,7 @@ from ....router.decide import decide, scene_of
 from ....router.decision import Decision
 from ....router.plan import SpeculationFacts
 from ....router.policy import Policy
-from ....router.quota import QuotaView
+from ....router.quota.quotas import full_view
 from ....router.request import RouteContext, RouteRequest, TokenCounter
 from ....router.rules import trace_all
 from ....router.variables import Values
@@ -62,12 +62,11 @@ def explain(
     """
     policy = Policy.load(policy_file) if policy_file else Policy.default()
     request = RouteRequest.of(_messages(prompt, messages), max_tokens=max_tokens, user=user, tenant=tenant)
-    quota = policy.quota
     context = RouteContext(
         policy=policy,
         device=DeviceState(edge_available=not no_device),
         link=LinkState(reachable=not no_cloud),
-        quota=QuotaView(quota.capacity, quota.capacity, quota.refill_per_s),
+        quota=full_view(policy.quota),
         count_tokens=_counter(model) if model else None,
         speculation=SpeculationFacts(),
     )

@@ -10,7 +10,7 @@ import click
 from ....router.lint import Coverage, Warned, cover, lint_coverage, lint_policy
 from ....router.plan import SpeculationFacts
 from ....router.policy import PRESET, Policy, presets
-from ....router.quota import QuotaView
+from ....router.quota.quotas import full_view
 from ....router.request import RouteContext
 from ....shared_protocol.errors import ConfigError
 from ....shared_protocol.runtime import LinkState
@@ -51,10 +51,9 @@ def lint(
     if input_file is not None:
         from ....router.evaluate.rows import read_rows
 
-        quota = policy.quota
         context = RouteContext(
             link=LinkState(reachable=True),
-            quota=QuotaView(quota.capacity, quota.capacity, quota.refill_per_s),
+            quota=full_view(policy.quota),
             speculation=SpeculationFacts(),
         )
         found = cover(policy, (row.request for row in read_rows(input_file)), with_facts(context, facts, at))

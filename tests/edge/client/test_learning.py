@@ -68,7 +68,7 @@ async def test_auto_drafts_once_that_pays_and_says_so(smollm2: Model) -> None:
         AsyncHybridClient(smollm2, server.url, policy=Policy.parse(AUTO), speculation=slow_cloud, **device) as client,
     ):
         answer = await client.chat.completions.create(messages=ASK, max_tokens=9, temperature=0)
-        learned = client._services.learned
+        learned = client._services.clouds.targets[0].learned
     route, why = told(answer.hybrid)
     assert route == "speculative"
     assert why.endswith(" times as fast as the cloud alone, drafting 4")

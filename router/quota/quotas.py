@@ -1,0 +1,252 @@
+"""Who may still use how much of the cloud: the user, the tenant, the model and the money must all admit a request.
+
+view      what is left, for a decision
+reserve   prompt and answer, before dispatch: from all levels or from none
+settle    what was used, once; drafts that the cloud rejected go to a bucket of their own
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from ..policy import QuotaPolicy
+from .allowance import AllowanceBook, InvalidAllowance, Receipt
+from .bucket import MICRO, NANO, Level, Limit, nanoseconds, view_of
+from .ledger import Ledger, kind_of
+from .store import MemoryStore, QuotaStore, QuotaStoreFailed
+from .view import QuotaView
+
+T = TypeVar("T")
+MAX_BUCKETS = 10_000
+RECEIPT_S = 90 * 86_400.0  # how long after a grant's end its receipts are taken, and remembered
+TOKEN_LEVELS = ("user", "tenant", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who asks, and for which model (None: the cloud's own choice). A user of one tenant is not a user of the same name of another."""
+
+    user: str
+    tenant: str | None = None
+    model: str | None = None
+
+    def bucket(self, level: str) -> str:
+        """The key of this account's bucket of a level; names are not kept, only their hashes."""
+        tenant = "" if self.tenant is None else f"t{self.tenant}"
+        name = {"tenant": tenant, "model": self.model or ""}.get(level, f"{tenant}\0{self.user}")
+        return f"{level}:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a request takes, or took, of the cloud."""
+
+    tokens: int = 0  # of prompts and of answers, computed for this request
+    money: float | None = 0.0  # their price; None: not known
+    rejected: int = 0  # tokens that the device drafted and the cloud computed and did not keep
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An open reservation, in the ledger; of the offline allowance; or of nothing at all, when the policy admits without a store."""
+
+    name: str
+    account: Account
+    source: Literal["ledger", "allowance", "free"]
+    tokens: int
+
+
+class Quotas:
+    """Thread-safe, and safe between processes when the store is. Time is the caller's: of a clock that outlives the process, when the
+    store does or there is an allowance."""
+
+    def __init__(
+        self,
+        policy: QuotaPolicy,
+        store: QuotaStore | None = None,
+        *,
+        allowance: AllowanceBook | None = None,
+        max_buckets: int = MAX_BUCKETS,
+        new_name: Callable[[], str],
+    ) -> None:
+        """`new_name` names reservations: it never gives a name twice, in no process that shares the store."""
+        self.policy = policy
+        self._store = store or MemoryStore()
+        self._allowance = allowance
+        self._most = max_buckets
+        self._new_name = new_name
+        self._limits = limits_of(policy)
+        self._loose: dict[str, Hold] = {}  # open ones that no ledger knows
+        self._late: list[Callable[[Ledger], None]] = []  # what could not be written yet
+        self._receipted = -1  # tokens of the allowance that the ledger has been told of; -1: not known
+        self._lock = threading.Lock()  # of these three
+
+    def view(self, account: Account, now: float) -> QuotaView:
+        """All levels. When the store fails: no limit, none left, or the allowance's rest, as the policy says."""
+        levels = [level for level in (*TOKEN_LEVELS, "budget") if level in self._limits]
+        try:
+            views = self._transact(lambda ledger: self._views(ledger, account, levels, now))
+        except QuotaStoreFailed:
+            return self.view_without_store(account, now)
+        return replace(views[0], above=tuple(views[1:])) if views else QuotaView()
+
+    def view_without_store(self, account: Account, now: float) -> QuotaView:
+        if self.policy.on_store_failure == "admit":
+            return QuotaView()
+        left = self._allowance_left(account, now)
+        return QuotaView(left, left, 0.0, level="store")
+
+    def rejected(self, account: Account, now: float) -> QuotaView:
+        """How many more drafted tokens of this user may be rejected before the device has to stop drafting."""
+        if "rejected" not in self._limits:
+            return QuotaView(level="rejected")
+        try:
+            return self._transact(lambda ledger: self._views(ledger, account, ["rejected"], now))[0]
+        except QuotaStoreFailed:
+            return self.rejected_without_store()
+
+    def rejected_without_store(self) -> QuotaView:
+        return QuotaView(level="rejected") if self.policy.on_store_failure == "admit" else QuotaView(0, 0, 0.0, level="store")
+
+    def reserve(self, account: Account, use: Use, now: float) -> Hold | None:
+        """Take `use` from every level, or nothing: None."""
+        name, amounts, lease = self._new_name(), self._amounts(account, use), round(self.policy.lease_s * NANO)
+        if amounts is None:
+            return None
+        try:
+            taken = self._transact(lambda ledger: ledger.reserve(name, amounts, self._limits, nanoseconds(now), lease, self._most))
+            self._settle_allowance(now)
+            return Hold(name, account, "ledger", use.tokens) if taken else None
+        except QuotaStoreFailed:
+            return self.reserve_without_store(account, use, now)
+
+    def settle(self, hold: Hold, use: Use, now: float) -> None:
+        """Charge what was used and give back the rest, once: a second call does nothing. What a failing store cannot take now is charged
+        when it is back."""
+        if hold.source != "ledger":
+            with self._lock:
+                if self._loose.pop(hold.name, None) is None:
+                    return
+        if hold.source == "allowance":
+            assert self._allowance is not None
+            self._allowance.settle(hold.tokens, use.tokens)
+            return
+        amounts, at = self._amounts(hold.account, use) or {}, nanoseconds(now)
+        junk = {hold.account.bucket("rejected"): use.rejected * MICRO} if "rejected" in self._limits and use.rejected else {}
+
+        def change(ledger: Ledger) -> None:
+            if hold.source == "free":
+                ledger.charge(amounts | junk, self._limits, at, self._most)
+            elif ledger.settle(hold.name, {kind_of(key): amount for key, amount in amounts.items()}, self._limits, at):
+                ledger.charge(junk, self._limits, at, self._most)
+
+        self._write(change)
+
+    def settle_receipt(self, receipt: Receipt, now: float) -> int:
+        """Charge what a device used of its offline allowance and has not been charged for yet: tokens, 0 for a receipt seen before.
+
+        Raises InvalidAllowance for one that comes so late that it may have been forgotten, QuotaStoreFailed.
+        """
+        grant, at = receipt.grant, nanoseconds(now)
+        if now > grant.expires + RECEIPT_S:
+            raise InvalidAllowance("this receipt comes too late: its grant expired long ago")
+        account = Account(grant.user, grant.tenant)
+        keys = [account.bucket(level) for level in ("user", "tenant") if level in self._limits]
+
+        def change(ledger: Ledger) -> int:
+            fresh = ledger.settle_receipt(grant.id, receipt.used, at, nanoseconds(grant.expires + RECEIPT_S))
+            ledger.charge(dict.fromkeys(keys, fresh * MICRO), self._limits, at, self._most)
+            return fresh
+
+        return self._transact(change)
+
+    def _settle_allowance(self, now: float) -> None:
+        """The store is there again: what was used without it is charged. Not while an answer still runs on the allowance."""
+        book = self._allowance
+        with self._lock:
+            if book is None or book.used == self._receipted or any(hold.source == "allowance" for hold in self._loose.values()):
+                return
+            self._receipted = book.used
+        try:
+            self.settle_receipt(Receipt(book.grant, book.used), now)
+        except (QuotaStoreFailed, InvalidAllowance):
+            self._receipted = -1
+
+    def reserve_without_store(self, account: Account, use: Use, now: float) -> Hold | None:
+        """As the policy says: freely, from the offline allowance, or not at all."""
+        source: Literal["allowance", "free"] = "free" if self.policy.on_store_failure == "admit" else "allowance"
+        book = self._allowance
+        if source == "allowance" and (self._allowance_left(account, now) < use.tokens or book is None or not book.spend(use.tokens, now)):
+            return None
+        hold = Hold(self._new_name(), account, source, use.tokens)
+        with self._lock:
+            self._loose[hold.name] = hold
+        return hold
+
+    def _allowance_left(self, account: Account, now: float) -> int:
+        book = self._allowance
+        usable = self.policy.on_store_failure == "allowance" and book is not None and book.covers(account.user, account.tenant)
+        return book.left(now) if usable and book is not None else 0
+
+    def _transact(self, change: Callable[[Ledger], T]) -> T:
+        """`change`, after what an earlier failure left undone. Raises QuotaStoreFailed."""
+        with self._lock:
+            late, self._late = self._late, []
+
+        def all_of(ledger: Ledger) -> T:
+            for one in late:
+                one(ledger)
+            return change(ledger)
+
+        try:
+            return self._store.transact(all_of)
+        except QuotaStoreFailed:
+            with self._lock:
+                self._late = late + self._late
+            raise
+
+    def _write(self, change: Callable[[Ledger], None]) -> None:
+        try:
+            self._transact(change)
+        except QuotaStoreFailed:
+            with self._lock:
+                self._late.append(change)
+
+    def _views(self, ledger: Ledger, account: Account, levels: Sequence[str], now: float) -> list[QuotaView]:
+        at = nanoseconds(now)
+        ledger.expire(self._limits, at)
+        kept = {level: ledger.bucket(account.bucket(level), self._limits, at, self._most) for level in levels}
+        return [view_of(ledger.levels[key], self._limits[level], level) for level, key in kept.items()]
+
+    def _amounts(self, account: Account, use: Use) -> dict[str, int] | None:
+        """Millionths per bucket; None when a limited budget meets a price that nobody knows."""
+        amounts = {account.bucket(level): use.tokens * MICRO for level in TOKEN_LEVELS if level in self._limits}
+        if "budget" in self._limits:
+            if use.money is None:
+                return None
+            amounts[account.bucket("budget")] = math.ceil(use.money * MICRO)
+        return amounts
+
+
+def limits_of(policy: QuotaPolicy) -> dict[str, Limit]:
+    """The levels that are limited."""
+    pairs = {
+        "user": (policy.capacity, policy.refill_per_s),
+        "tenant": (policy.tenant_capacity, policy.tenant_refill_per_s),
+        "model": (policy.model_capacity, policy.model_refill_per_s),
+        "budget": (policy.budget, policy.budget_refill_per_s),
+        "rejected": (policy.rejected_capacity, policy.rejected_refill_per_s),
+    }
+    return {level: Limit.of(capacity, rate) for level, (capacity, rate) in pairs.items() if capacity != "unlimited"}
+
+
+def full_view(policy: QuotaPolicy) -> QuotaView:
+    """All levels of somebody who has used nothing yet."""
+    limits = limits_of(policy)
+    views = [view_of(Level(limits[name].capacity, 0), limits[name], name) for name in (*TOKEN_LEVELS, "budget") if name in limits]
+    return replace(views[0], above=tuple(views[1:])) if views else QuotaView()
