@@ -1,35 +1,46 @@
 """A policy's decision on every row of a file, and what those decisions add up to. Nothing is sent and nothing is generated.
 
-A device, a reachable cloud and a user with a full quota are assumed, as `hybrid route PROMPT` does. A cascade counts as a cloud call
-unless a hand-over rate is given: whether the device's answer will be doubtful cannot be known before it is there.
+A device, a reachable cloud and a user with a full quota are assumed, as `hybrid route PROMPT` does; the time is the row's own, or not
+known. A cascade counts as a cloud call unless a hand-over rate is given: whether the device's answer will be doubtful cannot be known
+before it is there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from ...shared_protocol.runtime import LinkState
-from ..costs import CostModel, cloud_price, edge_seconds
+from ..costs import cloud_price, cloud_seconds, edge_seconds
 from ..decide import decide
 from ..decision import Decision, Reason, Route
 from ..plan import SpeculationFacts
 from ..policy import Policy
 from ..quota import QuotaView
-from ..request import RouteContext
+from ..request import Moment, RouteContext
 from ..verdict import Verdict
 from .rows import Row
 
 ROUTES: tuple[Route, ...] = ("edge", "cascade", "speculative", "cloud", "refuse")
 
 
+def usual(policy: Policy) -> RouteContext:
+    """What `hybrid route` assumes around a request."""
+    quota = policy.quota
+    return RouteContext(
+        policy=policy,
+        link=LinkState(reachable=True),
+        quota=QuotaView(quota.capacity, quota.capacity, quota.refill_per_s),
+        speculation=SpeculationFacts(),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class World:
-    """What is assumed around the policy. `handover`: the share of cascades that the cloud answers in the end, 1 at worst."""
+    """What is assumed around a policy. `handover`: the share of cascades that the cloud answers in the end, 1 at worst."""
 
-    costs: CostModel = field(default_factory=CostModel)
-    rtt_s: float | None = None
+    around: Callable[[Policy], RouteContext] = usual
     handover: float = 1.0
 
 
@@ -80,14 +91,16 @@ class Shares:
 def replay(rows: Sequence[Row], policy: Policy, world: World | None = None) -> list[Decided]:
     """In the order of the rows."""
     world = world or World()
-    context = RouteContext(
-        policy=policy,
-        link=LinkState(reachable=True, rtt_s=world.rtt_s),
-        quota=QuotaView(policy.quota.capacity, policy.quota.capacity, policy.quota.refill_per_s),
-        costs=world.costs,
-        speculation=SpeculationFacts(),
-    )
-    return [_decided(row, decide(row.request, context), policy, world) for row in rows]
+    context = world.around(policy)
+    return [_decided(row, decide(row.request, at(row.time, context)), context, world.handover) for row in rows]
+
+
+def at(time: float | None, context: RouteContext) -> RouteContext:
+    """`context` at `time`, seconds since 1970, read as UTC. A time that is not known changes nothing."""
+    if time is None:
+        return context
+    days, seconds = divmod(time, 86_400)
+    return replace(context, moment=Moment(int(seconds // 3600), int(days + 3) % 7 + 1))  # 1970 began on a Thursday, day 4
 
 
 def shares(decided: Sequence[Decided]) -> Shares:
@@ -114,10 +127,10 @@ def mean_known(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if values and len(known) == len(values) else None
 
 
-def _decided(row: Row, decision: Decision, policy: Policy, world: World) -> Decided:
-    calls = {"cloud": 1.0, "speculative": 1.0, "cascade": world.handover}.get(decision.route, 0.0)
-    output = (row.request.max_tokens or policy.quota.assumed_output) * row.request.sampling.n
-    price = cloud_price(world.costs, decision.prompt_tokens, output)
+def _decided(row: Row, decision: Decision, context: RouteContext, handover: float) -> Decided:
+    calls = {"cloud": 1.0, "speculative": 1.0, "cascade": handover}.get(decision.route, 0.0)
+    output = (row.request.max_tokens or context.policy.quota.assumed_output) * row.request.sampling.n
+    price = cloud_price(context.costs, decision.prompt_tokens, output)
     return Decided(
         id=row.id,
         group=row.group,
@@ -130,7 +143,7 @@ def _decided(row: Row, decision: Decision, policy: Policy, world: World) -> Deci
         tokens=decision.prompt_tokens,
         cloud_calls=calls,
         cloud_tokens=calls * (decision.prompt_tokens + output),
-        seconds=_seconds(decision, output, world),
+        seconds=_seconds(decision, output, context, handover),
         cost=0.0 if calls == 0 else None if price is None else calls * price,
         time=row.time,
         weak=row.weak,
@@ -138,13 +151,17 @@ def _decided(row: Row, decision: Decision, policy: Policy, world: World) -> Deci
     )
 
 
-def _seconds(decision: Decision, output: int, world: World) -> float | None:
+def _seconds(decision: Decision, output: int, context: RouteContext, handover: float) -> float | None:
+    """Of the route: a cloud that streams, or the device's answer and then, as often as it is handed over, the cloud's."""
     if decision.route == "refuse":
         return 0.0
-    local = edge_seconds(world.costs, decision.prompt_tokens, output)
+    local = edge_seconds(context.costs, decision.prompt_tokens, output)
     if decision.route == "edge":
         return local
-    whole = decision.expected[decision.route]
-    if whole is None:
-        return None
-    return whole.seconds if decision.route != "cascade" or local is None else local + world.handover * (whole.seconds - local)
+    remote = cloud_seconds(context.costs, decision.prompt_tokens, output, context.link.rtt_s)
+    if decision.route == "cloud":
+        return remote
+    if decision.route == "cascade":
+        return None if local is None or remote is None else local + handover * remote
+    drafted = decision.expected["speculative"]
+    return None if drafted is None else drafted.seconds

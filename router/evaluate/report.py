@@ -16,7 +16,8 @@ from .gates import Judged
 from .replay import Decided, Shares
 
 NO_OUTCOMES = "the rows have no scores of the two models"
-NO_COST = "no prices and times are given: --cost NAME=NUMBER"
+NO_PRICES = "no prices are given: --fact price_in=NUMBER and price_out, of a million tokens"
+NO_TIMES = "no times are given: --seconds NAME=NUMBER and --fact rtt_ms=NUMBER"
 SCORER_FIGURES = ("apgr", "cpt50", "cpt80", "aiq")
 JUDGE_FIGURES = ("ece", "brier", "auroc", "aurc")
 
@@ -53,8 +54,8 @@ def named_figures(found: Shares, quality: PolicyQuality | None, assessed: Assess
     figures: dict[str, Figure] = {"cloud_share": found.cloud_share}
     figures |= {f"{route}_share": found.route.get(route, 0.0) for route in ("edge", "cascade", "speculative", "refuse")}
     figures["private_share"] = 1.0 - found.privacy.get("public", 0.0)
-    figures["cost"] = found.cost if found.cost is not None else Undefined(NO_COST)
-    figures["seconds"] = found.seconds if found.seconds is not None else Undefined(NO_COST)
+    figures["cost"] = found.cost if found.cost is not None else Undefined(NO_PRICES)
+    figures["seconds"] = found.seconds if found.seconds is not None else Undefined(NO_TIMES)
     figures |= quality.figures if quality else dict.fromkeys(("accuracy", "pgr"), Undefined(NO_OUTCOMES))
     if assessed is None:
         return figures | dict.fromkeys((*SCORER_FIGURES, *JUDGE_FIGURES), Undefined(NO_OUTCOMES))

@@ -82,12 +82,10 @@ def test_rows_without_outcomes_have_shares_and_a_gate_on_quality_fails(tmp_path:
 
 
 def test_prices_and_presets_are_taken(outcomes: Path) -> None:
-    prices = [
-        more
-        for name in ("price_in", "price_out", "cloud_decode_s", "cloud_prefill_s", "edge_decode_s", "edge_prefill_s", "rtt_s")
-        for more in ("--cost", f"{name}=0.001")
-    ]
-    found = json.loads(run("test", "--input", outcomes, "--json", *prices).stdout)
+    facts = ["price_in=1", "price_out=10", "rtt_ms=80"]
+    times = [f"{name}=0.001" for name in ("edge_prefill", "edge_decode", "cloud_prefill", "cloud_decode")]
+    given = [word for option, words in (("--fact", facts), ("--seconds", times)) for text in words for word in (option, text)]
+    found = json.loads(run("test", "--input", outcomes, "--json", *given).stdout)
     assert found["cost"] > 0 and found["seconds"] > 0
     offline = json.loads(run("test", "--input", outcomes, "--json", "--policy", "preset:offline").stdout)
     assert offline["cloud_share"] == 0 and offline["accuracy"] == pytest.approx(1 / 3) and offline["pgr"] == pytest.approx(0)
@@ -119,7 +117,10 @@ def test_wrong_usage_is_a_typed_error(tmp_path: Path, arguments: list[object], e
     assert isinstance(run("test", "--input", tmp_path / "none.jsonl").exception, NotFound)
 
 
-@pytest.mark.parametrize("cost", ["price=1", "price_in", "price_in=x", "price_in=-1", "price_in=nan"])
-def test_a_cost_that_is_none_is_said(outcomes: Path, cost: str) -> None:
-    result = run("test", "--input", outcomes, "--cost", cost)
-    assert result.exit_code == 2 and "--cost" in result.output
+@pytest.mark.parametrize(
+    "arguments", [["--seconds", text] for text in ("edge=1", "edge_decode", "edge_decode=x", "edge_decode=-1", "edge_decode=nan")]
+)
+def test_a_time_that_is_none_is_said(outcomes: Path, arguments: list[str]) -> None:
+    result = run("test", "--input", outcomes, *arguments)
+    assert result.exit_code == 2 and "--seconds" in result.output
+    assert run("test", "--input", outcomes, "--fact", "speed=1").exit_code == 2

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import click
 
 from ....router.costs import CostModel
-from ....router.evaluate.replay import World
+from ....router.evaluate.replay import World, usual
 from ....router.policy import Policy
+from ....router.request import RouteContext
+from .facts import at_option, fact_option, with_facts
 
-NUMBERS = (*(field.name for field in fields(CostModel)), "rtt_s")
+TIMES = tuple(field.name.removesuffix("_s") for field in fields(CostModel) if field.name.endswith("_s"))
 
 input_option = click.option(
     "--input", "file", required=True, type=click.Path(dir_okay=False), help="Prompts, one JSON object a line, or CSV."
@@ -26,33 +28,47 @@ show_option = click.option("--show-prompts", is_flag=True, help="Print prompts t
 
 
 def world_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    command = click.option(
-        "--handover",
-        default=1.0,
-        show_default=True,
-        type=click.FloatRange(0, 1),
-        help="Share of cascades that the cloud answers in the end.",
-    )(command)
-    return click.option(
-        "--cost", "costs", multiple=True, metavar="NAME=NUMBER", help=f"A price or a time, per token: {', '.join(NUMBERS)}."
-    )(command)
+    for option in (fact_option, at_option, _seconds_option, _handover_option):
+        command = option(command)
+    return command
 
 
-def world_of(costs: tuple[str, ...], handover: float) -> World:
-    """Raises UsageError for a name that is none, or a number that cannot be."""
+_handover_option = click.option(
+    "--handover", default=1.0, show_default=True, type=click.FloatRange(0, 1), help="Share of cascades that the cloud answers in the end."
+)
+_seconds_option = click.option("--seconds", multiple=True, metavar="NAME=NUMBER", help=f"A time per token: {', '.join(TIMES)}.")
+
+
+def world_of(facts: Sequence[str], at: str | None, seconds: Sequence[str], handover: float) -> World:
+    """Raises UsageError for what is no fact. Without `at` no rule knows the time, unless a row does: a test must not depend on the day."""
+    times = _times(seconds)
+
+    def around(policy: Policy) -> RouteContext:
+        context = with_facts(usual(policy), facts, at or NO_TIME)
+        if at is None and not any(fact.startswith(("hour=", "weekday=")) for fact in facts):
+            context = replace(context, moment=None)
+        return replace(context, costs=replace(context.costs, **times))
+
+    around(Policy.default())  # a fact that is none is said at once
+    return World(around, handover)
+
+
+NO_TIME = "1970-01-01T00:00"  # a Thursday, where only one of hour and weekday is given
+
+
+def _times(seconds: Sequence[str]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for text in costs:
+    for text in seconds:
         name, _, number = text.partition("=")
-        if name not in NUMBERS:
-            raise click.UsageError(f"--cost {text[:60]}: no such number; there are {', '.join(NUMBERS)}")
+        if name not in TIMES:
+            raise click.UsageError(f"--seconds {text[:60]}: no such time; there are {', '.join(TIMES)}")
         try:
-            found[name] = float(number)
+            found[f"{name}_s"] = float(number)
         except ValueError:
-            raise click.UsageError(f"--cost {text[:60]}: not NAME=NUMBER") from None
-        if not 0 <= found[name] < float("inf"):
-            raise click.UsageError(f"--cost {text[:60]}: must be 0 or more, and finite")
-    rtt = found.pop("rtt_s", None)
-    return World(costs=CostModel(**found), rtt_s=rtt, handover=handover)
+            raise click.UsageError(f"--seconds {text[:60]}: not NAME=NUMBER") from None
+        if not 0 <= found[f"{name}_s"] < float("inf"):
+            raise click.UsageError(f"--seconds {text[:60]}: must be 0 or more, and finite")
+    return found
 
 
 def policy_of(file: str | None) -> Policy:

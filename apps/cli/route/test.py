@@ -32,7 +32,9 @@ def test(
     policy_file: str | None,
     folds: int,
     seed: int,
-    costs: tuple[str, ...],
+    facts: tuple[str, ...],
+    at: str | None,
+    seconds: tuple[str, ...],
     handover: float,
     gates: tuple[str, ...],
     as_json: bool,
@@ -43,7 +45,7 @@ def test(
     prompt's length, a ridge on its words, and an oracle. Nothing is sent, nothing is generated, and no prompt is printed.
     """
     asked = [parse_gate(text) for text in gates]
-    policy, world = policy_of(policy_file), world_of(costs, handover)
+    policy, world = policy_of(policy_file), world_of(facts, at, seconds, handover)
     rows = read_rows(file)
     decided = replay(rows, policy, world)
     found = shares(decided)
