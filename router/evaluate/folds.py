@@ -40,7 +40,7 @@ class HeldOut:
 
 def held_out(make: Callable[[], Scorer], rows: Sequence[Outcome], folds: NDArray[np.int64]) -> HeldOut:
     """`make` gives a fresh scorer for each fold."""
-    scores, weak, strong = np.empty(len(rows)), np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    scores, expected = np.empty(len(rows)), np.full((len(rows), 2), np.nan)
     for number in range(int(folds.max()) + 1):
         scorer = make()
         held = folds == number
@@ -48,5 +48,5 @@ def held_out(make: Callable[[], Scorer], rows: Sequence[Outcome], folds: NDArray
         prompts = [row.prompt for row, out in zip(rows, held, strict=True) if out]
         scores[held] = scorer.score(prompts)
         if isinstance(scorer, Forecaster):
-            weak[held], strong[held] = scorer.forecast(prompts)
-    return HeldOut(scores, weak, strong) if isinstance(scorer, Forecaster) else HeldOut(scores)
+            expected[held] = scorer.probabilities(prompts)
+    return HeldOut(scores, expected[:, 0], expected[:, 1]) if isinstance(scorer, Forecaster) else HeldOut(scores)

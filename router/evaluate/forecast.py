@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ..calibration import Isotonic, fit_isotonic
 from .figure import Floats
 from .folds import fold_of, held_out
@@ -36,10 +38,10 @@ class Calibrated:
     def score(self, prompts: Sequence[str]) -> Floats:
         return self._scorer.score(prompts)
 
-    def forecast(self, prompts: Sequence[str]) -> tuple[Floats, Floats]:
+    def probabilities(self, prompts: Sequence[str]) -> Floats:
         assert self._weak is not None and self._strong is not None, "fit comes first"
         scores = -self._scorer.score(prompts)
-        return self._weak.many(scores), self._strong.many(scores)
+        return np.column_stack([self._weak.many(scores), self._strong.many(scores)])
 
 
 def forecasting(make: Callable[[], Scorer]) -> Callable[[], Scorer]:

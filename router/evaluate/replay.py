@@ -23,6 +23,9 @@ from ..verdict import Verdict
 from .rows import Row
 
 ROUTES: tuple[Route, ...] = ("edge", "cascade", "speculative", "cloud", "refuse")
+NO_OUTCOMES = "the rows have no scores of the two models"
+NO_PRICES = "no prices are given: --fact price_in=NUMBER and price_out, of a million tokens"
+NO_TIMES = "no times are given: --seconds NAME=NUMBER and --fact rtt_ms=NUMBER"
 
 
 def usual(policy: Policy) -> RouteContext:
@@ -61,6 +64,7 @@ class Decided:
     cloud_tokens: float  # expected, prompt and answer
     seconds: float | None
     cost: float | None
+    cloud_price: float | None  # what the cloud would take for it
     time: float | None
     weak: float | None
     strong: float | None
@@ -145,6 +149,7 @@ def _decided(row: Row, decision: Decision, context: RouteContext, handover: floa
         cloud_tokens=calls * (decision.prompt_tokens + output),
         seconds=_seconds(decision, output, context, handover),
         cost=0.0 if calls == 0 else None if price is None else calls * price,
+        cloud_price=price,
         time=row.time,
         weak=row.weak,
         strong=row.strong,

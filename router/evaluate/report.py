@@ -13,11 +13,8 @@ from .bootstrap import Measured, measure
 from .curve import LEAST_GAP
 from .figure import Figure, Floats, Interval, Undefined, figure
 from .gates import Judged
-from .replay import Decided, Shares
+from .replay import NO_OUTCOMES, NO_PRICES, NO_TIMES, Decided, Shares
 
-NO_OUTCOMES = "the rows have no scores of the two models"
-NO_PRICES = "no prices are given: --fact price_in=NUMBER and price_out, of a million tokens"
-NO_TIMES = "no times are given: --seconds NAME=NUMBER and --fact rtt_ms=NUMBER"
 SCORER_FIGURES = ("apgr", "cpt50", "cpt80", "aiq")
 JUDGE_FIGURES = ("ece", "brier", "auroc", "aurc")
 

@@ -36,8 +36,8 @@ class Scorer(Protocol):
 class Forecaster(Scorer, Protocol):
     """A scorer that also says how good each model's answer will be, calibrated: what ECE and the Brier score judge."""
 
-    def forecast(self, prompts: Sequence[str]) -> tuple[Scores, Scores]:
-        """(weak, strong): the expected scores of the two models, each float64 [len(prompts)], 0..1. After `fit`."""
+    def probabilities(self, prompts: Sequence[str]) -> Scores:
+        """[len(prompts), 2]: the expected scores of the weak and of the strong model, 0..1. After `fit`."""
 
 
 class Random:

@@ -10,6 +10,8 @@ COMMANDS = {
     "explain": Lazy("explain", "explain", "Explain where a prompt would be answered, and why."),
     "lint": Lazy("lint", "lint", "Check a policy, and its rules over prompts."),
     "test": Lazy("test", "test", "Replay a file of prompts through a policy, and measure the router."),
+    "diff": Lazy("diff", "diff", "Show which prompts two policies send different ways, and why."),
+    "calibrate": Lazy("calibrate", "calibrate", "Find the threshold for a wanted share, error rate or budget."),
     "schema": Lazy("schema", "schema", "Print the JSON schema of a policy file."),
 }
 
