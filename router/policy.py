@@ -47,6 +47,7 @@ Phrase = Annotated[
     str,
     Meta(title="words or phrases of up to four words, in lower case", pattern=r"^[^A-Z\s]+(\s+[^A-Z\s]+){0,3}$", max_length=100),
 ]
+Region = Annotated[str, Meta(title="regions, two capital letters each", pattern=r"^[A-Z]{2}$")]
 Name = Annotated[str, Meta(title="names of plug-ins", pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
@@ -68,11 +69,21 @@ class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     phone: Annotated[Finding, Meta(description="Phone numbers.")]
     card: Annotated[Finding, Meta(description="Payment card numbers whose check digit holds.")]
     iban: Annotated[Finding, Meta(description="Bank accounts whose check digits hold.")]
+    ssn: Annotated[Finding, Meta(description="Social security numbers of the United States.")]
+    national_id: Annotated[Finding, Meta(description="Numbers that a state gives a person, of `regions`.")]
+    wallet: Annotated[Finding, Meta(description="Addresses of crypto currencies.")]
     ip: Annotated[Finding, Meta(description="Addresses of machines.")]
+    mac: Annotated[Finding, Meta(description="Addresses of network cards.")]
+    url: Annotated[Finding, Meta(description="Addresses of the web.")]
+    date: Annotated[Finding, Meta(description="Dates.")]
     secret: Annotated[Whole, Meta(description="Private keys, API keys, tokens, passwords.")]
     topic: Annotated[Whole, Meta(description="One of topic_words occurs.")]
+    person: Annotated[Finding, Meta(description="Names of persons; needs a plug-in.")]
+    place: Annotated[Finding, Meta(description="Names of places; needs a plug-in.")]
+    organization: Annotated[Finding, Meta(description="Names of organizations; needs a plug-in.")]
     other: Annotated[Finding, Meta(description="What a plug-in finds of a kind that has no key here.")]
     unreadable: Annotated[Literal["local_only", "block"], Meta(description="What no detector could judge: it fails closed.")]
+    regions: Annotated[tuple[Region, ...], Meta(max_length=64, description="Whose phone numbers and national numbers are known.")]
     detectors: Annotated[tuple[Name, ...], Meta(max_length=16, description="Plug-ins that search too; one that fails is unreadable.")]
     detector_deadline_ms: Annotated[int, Meta(ge=1, le=60_000, description="All plug-ins together are waited for so long.")]
     topic_words: Annotated[tuple[Phrase, ...], Meta(max_length=10_000, description="Words that make a conversation private.")]
@@ -80,7 +91,8 @@ class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     too_hard_from: Annotated[float, Meta(ge=0, le=1, description="A private conversation of this complexity or more is refused.")]
 
 
-KINDS = ("email", "phone", "card", "iban", "ip", "secret", "topic", "unreadable")  # the keys that hold a verdict
+PERSONAL = ("email", "phone", "card", "iban", "ssn", "national_id", "wallet", "ip", "mac", "url", "date", "person", "place", "organization")
+KINDS = (*PERSONAL, "secret", "topic", "unreadable")  # the keys that hold a verdict
 
 
 def verdict_of(kind: str, privacy: PrivacyPolicy) -> Verdict:

@@ -12,6 +12,8 @@ from .fold import fold, way_back
 # Groups of digits with 1 to 3 separators between them, or the end of a line: each repeat is unambiguous, so the scan is linear.
 _CHAIN = re.compile(r"[0-9]+(?:[ \t.()/-]{1,3}[0-9]+)*")
 _WRAPPED = re.compile(r"[0-9]+(?:(?:[ \t.()/-]{1,3}|[ \t/-]{0,3}\r?\n[ \t>]{0,8})[0-9]+)*")
+_GLUED_BEFORE = re.compile(r"[A-Za-z]\Z|\w_\Z")
+_GLUED_AFTER = re.compile(r"[A-Za-z]|_\w")
 _DIGITS = bytes(48 if 48 <= code < 58 else 0 for code in range(256))
 _LETTERS = bytes(code if code >= 128 or chr(code).isalpha() else 32 for code in range(256))
 
@@ -63,6 +65,16 @@ class Scan:
             found.append(run)
             at = digits.find(b"0", run.end())
         return found
+
+
+def glued_before(text: str, start: int) -> bool:
+    """Whether what starts there is the end of a name, a hash or a part number. An underscore alone is _emphasis_."""
+    return _GLUED_BEFORE.search(text, max(0, start - 2), start) is not None
+
+
+def glued_after(text: str, end: int) -> bool:
+    """Whether what ends there goes on as one."""
+    return _GLUED_AFTER.match(text, end) is not None
 
 
 def words_of(text: str) -> list[str]:

@@ -12,19 +12,61 @@ from .scan import Scan
 
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-# a literal that must occur before the pattern is tried: prose holds few of them
-_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("AKIA", re.compile(r"(?<![A-Za-z0-9])AKIA[A-Z0-9]{16}(?![A-Za-z0-9])")),  # AWS, long-lived
-    ("ASIA", re.compile(r"(?<![A-Za-z0-9])ASIA[A-Z0-9]{16}(?![A-Za-z0-9])")),  # AWS, of a session
-    ("AIza", re.compile(r"AIza[\w-]{35}")),  # Google
-    ("sk-", re.compile(r"(?<![A-Za-z0-9])sk-(?=[a-z_-]{0,20}[A-Z0-9])[A-Za-z0-9_-]{20,255}")),  # OpenAI and the like
-    ("xox", re.compile(r"xox[abeoprs]-[A-Za-z0-9-]{10,255}")),  # Slack
-    ("glpat-", re.compile(r"glpat-[\w-]{20,255}")),  # GitLab
-    ("eyJ", re.compile(r"(?<![\w-])eyJ[\w-]{8,4096}\.eyJ[\w-]{8,4096}\.[\w-]{0,4096}")),  # JSON web tokens
-    ("://", re.compile(r"://[^\s/:@]{0,100}:[^\s/:@]{3,100}@")),  # user:password@host
-    ("_", re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_\w{22,255}|npm_[A-Za-z0-9]{36})")),
-    ("_", re.compile(r"(?<![A-Za-z0-9])(?:[spr]k_(?:live|test)_[A-Za-z0-9]{10,255}|hf_[A-Za-z0-9]{30,255})")),  # Stripe, Hugging Face
+_START = r"(?<![A-Za-z0-9])"
+# How a key begins (a beginning per word), and how it goes on from there; with whose key it is.
+_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (begin, re.compile(pattern))
+    for begins, pattern in (
+        ("://", r"://[^\s/:@]{0,100}:[^\s/:@]{3,100}@"),  # user:password@host
+        ("&sig=", r"&sig=[\w%+/=-]{20,200}"),  # Azure, a signed address
+        ("?sig=", r"\?sig=[\w%+/=-]{20,200}"),
+        ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),  # age
+        ("AIza", r"AIza[\w-]{35}"),  # Google
+        ("AKIA", _START + r"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])"),  # AWS, long-lived
+        ("ASIA", _START + r"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])"),  # AWS, of a session
+        ("AccountKey=", r"AccountKey=[\w+/]{40,100}={0,2}"),  # Azure, storage
+        ("FwoG", _START + r"FwoG[\w+/=]{100,2000}"),  # AWS, session token
+        ("GOCSPX-", r"GOCSPX-[\w-]{20,64}"),  # Google, OAuth
+        ("HRKU-", r"HRKU-[\w-]{30,80}"),  # Heroku
+        ("NRAK-", r"NRAK-[A-Z0-9]{27}"),  # New Relic
+        ("PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),  # Postman
+        ("PuTTY-User-Key-File-", r"PuTTY-User-Key-File-\d: [\w-]{3,40}[\s\S]{0,8000}?Private-MAC: [0-9a-f]{40,64}"),
+        ("SG.", _START + r"SG\.[\w-]{16,32}\.[\w-]{32,64}"),  # SendGrid
+        ("SharedAccessKey=", r"SharedAccessKey=[\w+/]{40,100}={0,2}"),  # Azure, service bus
+        ("X-Amz-Signature=", r"X-Amz-Signature=[0-9a-f]{64}"),  # AWS, a signed address
+        ("dapi", _START + r"dapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"),  # Databricks
+        ("dckr_pat_", r"dckr_pat_[\w-]{20,64}"),  # Docker
+        ("dop_v1_ doo_v1_ dor_v1_", _START + r"do[opr]_v1_[0-9a-f]{64}"),  # DigitalOcean
+        ("eyJ", r"(?<![\w-])eyJ[\w-]{8,4096}\.eyJ[\w-]{8,4096}\.[\w-]{0,4096}"),  # JSON web tokens
+        ("ghp_ gho_ ghu_ ghs_ ghr_", _START + r"gh[pousr]_[A-Za-z0-9]{30,255}"),  # GitHub
+        ("github_pat_", r"github_pat_\w{22,255}"),
+        ("glpat- gldt- glrt- glcbt- glft- glsoat- glc_ glsa_", _START + r"gl[a-z]{1,5}[-_][\w=-]{20,400}"),  # GitLab, Grafana
+        ("gsk_", _START + r"gsk_[A-Za-z0-9]{40,80}"),  # Groq
+        ("hf_", _START + r"hf_[A-Za-z0-9]{30,255}"),  # Hugging Face
+        ("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{20,200}"),
+        ("hvs.", _START + r"hvs\.[\w-]{24,300}"),  # Vault
+        ("key-", _START + r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),  # Mailgun
+        ("lin_api_", r"lin_api_[A-Za-z0-9]{30,64}"),  # Linear
+        ("npm_", _START + r"npm_[A-Za-z0-9]{36}"),
+        ("ntn_", _START + r"ntn_[A-Za-z0-9]{40,60}"),  # Notion
+        ("pypi-AgE", r"pypi-AgE[\w-]{50,1000}"),
+        ("r8_", _START + r"r8_[A-Za-z0-9]{30,60}"),  # Replicate
+        ("shpat_ shpca_ shppa_ shpss_", _START + r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),  # Shopify
+        ("sk-", _START + r"sk-(?=[a-z_-]{0,20}[A-Z0-9])[A-Za-z0-9_-]{20,255}"),  # OpenAI, Anthropic and the like
+        ("sk_ rk_ pk_", _START + r"[spr]k_(?:live|test)_[A-Za-z0-9]{10,255}"),  # Stripe
+        ("sntrys_ sntryu_", _START + r"sntry[su]_[\w+/=-]{40,300}"),  # Sentry
+        ("sq0", _START + r"sq0[a-z]{3}-[\w-]{22,43}"),  # Square
+        ("tvly-", _START + r"tvly-[\w-]{20,64}"),  # Tavily
+        ("whsec_", r"whsec_[\w+/=]{24,80}"),  # Stripe, Svix
+        ("xai-", _START + r"xai-[A-Za-z0-9]{40,120}"),  # xAI
+        ("xox", r"xox[abceoprs]-[A-Za-z0-9-]{10,255}"),  # Slack
+        ("xapp-", r"xapp-\d-[A-Za-z0-9-]{20,200}"),
+        ("ya29.", _START + r"ya29\.[\w-]{20,1000}"),  # Google, OAuth
+    )
+    for begin in begins.split()
 )
+_SHAPES_OF_PROSE = tuple(shape for shape in _SHAPES if "_" not in shape[0])  # most texts have no underscore: half of the work
+_BOT = re.compile(r"(?<![A-Za-z0-9])\d{8,10}:AA[\w-]{33}(?![\w-])")  # Telegram
 _VALUE = r"[\"']?(?:[ \t]{0,4}(?::=|[:=]{1,2}|=>)[ \t]{0,4}|[ \t]{1,4}is:?[ \t]{1,4})[\"'`]?([^\s\"'`,;<>(){}\[\]]{6,200})"
 # the start of a word that announces a secret -> the rest of it, and a value that must look random
 _ANNOUNCED: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -42,9 +84,15 @@ def find_secrets(scan: Scan) -> list[Finding]:
     """Keys of a known shape, and random-looking values behind a word such as "password"."""
     text, lower = scan.text, scan.lower
     found = [scan.finding("secret", *span) for span in _key_blocks(text)]
-    for literal, pattern in _SHAPES:
-        if literal in text:
-            found += [scan.finding("secret", *match.span()) for match in pattern.finditer(text)]
+    for begins, pattern in _SHAPES if "_" in text else _SHAPES_OF_PROSE:
+        at = text.find(begins)
+        while at >= 0:
+            match = pattern.match(text, at)
+            if match:
+                found.append(scan.finding("secret", *match.span()))
+            at = text.find(begins, match.end() if match else at + 1)
+    if ":AA" in text:
+        found += [scan.finding("secret", *match.span()) for match in _BOT.finditer(text)]
     for word, pattern in _ANNOUNCED:
         at = lower.find(word)
         while at >= 0:

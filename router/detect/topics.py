@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from .finding import Finding
@@ -18,7 +19,16 @@ def find_topics(scan: Scan, topics: tuple[str, ...]) -> list[Finding]:
     if near:
         joined = f" {' '.join(scan.words)} "
         present += [phrase for phrase in near if f" {' '.join(phrase)} " in joined]
-    return [scan.finding("topic", *match.span()) for phrase in present for match in _pattern(phrase).finditer(scan.lower)]
+    return [scan.finding("topic", *span) for phrase in present for span in _places(scan.lower, phrase)]
+
+
+def _places(lower: str, phrase: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    pattern = _pattern(phrase)
+    at = lower.find(phrase[0])
+    while at >= 0:
+        if match := pattern.match(lower, at):
+            yield match.span()
+        at = lower.find(phrase[0], at + 1)
 
 
 @lru_cache(maxsize=256)
