@@ -16,7 +16,7 @@ from .national_table import DIGITS, LETTERED, Digits, Lettered
 from .scan import Scan, glued_after, glued_before
 
 BEFORE, AFTER = 48, 24  # characters around a number in which a word counts
-MOST_GROUPS = 7
+Groups = tuple[int, ...]  # how many digits each has
 
 _GROUP = re.compile(r"\d+")
 _SSN = re.compile(r"\d{3}([ .-])\d\d\1\d{4}")
@@ -65,41 +65,53 @@ def _was_given_out(written: str) -> bool:
 
 def find_national_ids(scan: Scan, regions: tuple[str, ...]) -> list[Finding]:
     """Numbers of the table for these regions, and passports and driving licences that are announced."""
-    budget = Budget()
-    spans = [*_digits_in(scan, _by_groups(regions), budget), *_lettered_in(scan, regions, budget), *_documents_in(scan)]
+    budget, said = Budget(), Said(scan)
+    spans = [*_digits_in(scan, _by_groups(regions), said, budget), *_lettered_in(scan, regions, said, budget), *_documents_in(scan)]
     return [scan.finding("national_id", *span) for span in spans]
 
 
-def _digits_in(scan: Scan, numbers: dict[tuple[int, ...], tuple[Digits, ...]], budget: Budget) -> Iterator[tuple[int, int]]:
+class Said:
+    """Whether a word stands near a number. Most words are nowhere in a text, which is found out once."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._somewhere: dict[str, bool] = {}
+
+    def near(self, words: str, start: int, end: int) -> bool:
+        if words not in self._somewhere:
+            self._somewhere[words] = any(word.removesuffix(r"\w*") in self._scan.lower for word in words.split("|"))
+        if not self._somewhere[words]:
+            return False
+        text, pattern = self._scan.text, _words(words)
+        return pattern.search(text, max(0, start - BEFORE), start) is not None or pattern.search(text, end, end + AFTER) is not None
+
+
+def _digits_in(scan: Scan, table: dict[int, list[tuple[Groups, Digits]]], said: Said, budget: Budget) -> Iterator[tuple[int, int]]:
     text = scan.text
     for chain in scan.chains:
         if chain.end() - chain.start() < 8:
             continue
-        groups = [match.span() for match in _GROUP.finditer(text, *chain.span())]
-        lengths = tuple(end - start for start, end in groups)
-        for at, (start, _) in enumerate(groups):
-            for last in range(at + 1, min(len(groups), at + MOST_GROUPS) + 1):
-                for number in numbers.get(lengths[at:last], ()):
-                    end = groups[last - 1][1]
-                    if not (glued_before(text, start) or glued_after(text, end)) and _stands(number, text, start, end, lengths[at:last]):
+        spans = [match.span() for match in _GROUP.finditer(text, *chain.span())]
+        lengths = tuple(end - start for start, end in spans)
+        for at, (start, _) in enumerate(spans):
+            for groups, number in table.get(lengths[at], ()):
+                if lengths[at : at + len(groups)] == groups:
+                    end = spans[at + len(groups) - 1][1]
+                    if _stands(number, groups, text, start, end, said) and not (glued_before(text, start) or glued_after(text, end)):
                         budget.spend()
                         if _valid(number.module)("".join(_GROUP.findall(text, start, end))):
                             yield start, end
                             break
 
 
-def _stands(number: Digits, text: str, start: int, end: int, groups: tuple[int, ...]) -> bool:
+def _stands(number: Digits, groups: Groups, text: str, start: int, end: int, said: Said) -> bool:
     """Whether the number may be looked at: its separators say what it is, or a word does."""
     if groups in number.alone and all(c.isdigit() or c in number.between for c in text[start:end]):
         return True
-    return bool(number.words) and _is_said(_words(number.words), text, start, end)
+    return bool(number.words) and said.near(number.words, start, end)
 
 
-def _is_said(words: re.Pattern[str], text: str, start: int, end: int) -> bool:
-    return words.search(text, max(0, start - BEFORE), start) is not None or words.search(text, end, end + AFTER) is not None
-
-
-def _lettered_in(scan: Scan, regions: tuple[str, ...], budget: Budget) -> Iterator[tuple[int, int]]:
+def _lettered_in(scan: Scan, regions: tuple[str, ...], said: Said, budget: Budget) -> Iterator[tuple[int, int]]:
     """Looks around each run of digits that touches a capital letter, at most one mark away."""
     table, shapes = _shapes(regions)
     text = f"{scan.text}  "
@@ -116,7 +128,7 @@ def _lettered_in(scan: Scan, regions: tuple[str, ...], budget: Budget) -> Iterat
         match = shapes.search(text, max(done, start - 8), end + 12)
         if match and match.start() <= start:
             number = table[int((match.lastgroup or "_0")[1:])]
-            if not number.words or _is_said(_words(number.words), text, *match.span()):
+            if not number.words or said.near(number.words, *match.span()):
                 budget.spend()
                 if not number.module or _valid(number.module)(match[0]):
                     yield match.span()
@@ -134,12 +146,13 @@ def _documents_in(scan: Scan) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=16)
-def _by_groups(regions: tuple[str, ...]) -> dict[tuple[int, ...], tuple[Digits, ...]]:
-    table: dict[tuple[int, ...], tuple[Digits, ...]] = {}
+def _by_groups(regions: tuple[str, ...]) -> dict[int, list[tuple[Groups, Digits]]]:
+    """The numbers of these regions by the length of their first group."""
+    table: dict[int, list[tuple[Groups, Digits]]] = {}
     for number in DIGITS:
         if number.region in regions:
-            for groups in (*number.alone, *number.said):
-                table[groups] = (*table.get(groups, ()), number)
+            for groups in dict.fromkeys((*number.alone, *number.said)):
+                table.setdefault(groups[0], []).append((groups, number))
     return table
 
 

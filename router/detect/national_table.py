@@ -18,7 +18,7 @@ class Digits:
     region: str
     alone: tuple[tuple[int, ...], ...] = ()  # groups that need no word, separated by `between`
     said: tuple[tuple[int, ...], ...] = ()  # groups that need one of `words` near them
-    words: str = ""  # alternatives of a regular expression
+    words: str = ""  # divided by |; one that ends in \\w* may go on
     between: str = "-"  # what may stand between groups that need no word
 
 
@@ -44,7 +44,7 @@ DIGITS = (
     Digits("cl.rut", "CL", alone=((2, 3, 3, 1), (1, 3, 3, 1)), said=((8, 1), (7, 1)), words="rut|run", between=".-"),
     Digits("cn.ric", "CN", alone=((18,),)),
     Digits("cz.rc", "CZ", alone=((6, 4),), said=((10,), (6, 3)), words="rodné číslo|birth number|rc", between="/"),
-    Digits("de.idnr", "DE", said=((11,), (2, 3, 3, 3)), words="steuer\\w*|id-?nr|tax id\\w*|tin"),
+    Digits("de.idnr", "DE", said=((11,), (2, 3, 3, 3)), words="steuer\\w*|id-nr|idnr|tax id\\w*|tin"),
     Digits("dk.cpr", "DK", said=((6, 4), (10,)), words="cpr|personnummer\\w*"),
     Digits("ee.ik", "EE", said=((11,),), words="isikukood\\w*"),
     Digits("fr.nir", "FR", alone=((15,), (1, 2, 2, 2, 3, 3, 2), (13, 2)), between=" "),
@@ -53,7 +53,7 @@ DIGITS = (
     Digits("gr.amka", "GR", said=((11,),), words="amka|αμκα"),
     Digits("hr.oib", "HR", said=((11,),), words="oib"),
     Digits("il.idnr", "IL", said=((9,), (8, 1)), words="teudat zehut|תעודת זהות|israeli id"),
-    Digits("in_.aadhaar", "IN", said=((4, 4, 4), (12,)), words="aadh?aar|aadhar|uidai|आधार"),
+    Digits("in_.aadhaar", "IN", said=((4, 4, 4), (12,)), words="aadhaar|aadhar|uidai|आधार"),
     Digits("is_.kennitala", "IS", said=((6, 4), (10,)), words="kennitala\\w*"),
     Digits("jp.in_", "JP", said=((12,), (4, 4, 4)), words="my number|マイナンバー|個人番号"),
     Digits("kr.rrn", "KR", alone=((6, 7),), said=((13,),), words="rrn|resident registration|주민등록번호"),

@@ -10,8 +10,15 @@ from collections.abc import Iterator
 from .finding import Finding
 from .scan import Scan
 
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+# A word, how the first line with it begins, and how the last one ends.
+_BLOCKS = (
+    (
+        "PRIVATE KEY",
+        re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
+        re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
+    ),
+    ("PuTTY-User-Key-File-", re.compile(r"PuTTY-User-Key-File-\d:"), re.compile(r"Private-MAC: [0-9a-f]{1,64}")),
+)
 _START = r"(?<![A-Za-z0-9])"
 # How a key begins (a beginning per word), and how it goes on from there; with whose key it is.
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -30,7 +37,6 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("HRKU-", r"HRKU-[\w-]{30,80}"),  # Heroku
         ("NRAK-", r"NRAK-[A-Z0-9]{27}"),  # New Relic
         ("PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),  # Postman
-        ("PuTTY-User-Key-File-", r"PuTTY-User-Key-File-\d: [\w-]{3,40}[\s\S]{0,8000}?Private-MAC: [0-9a-f]{40,64}"),
         ("SG.", _START + r"SG\.[\w-]{16,32}\.[\w-]{32,64}"),  # SendGrid
         ("SharedAccessKey=", r"SharedAccessKey=[\w+/]{40,100}={0,2}"),  # Azure, service bus
         ("X-Amz-Signature=", r"X-Amz-Signature=[0-9a-f]{64}"),  # AWS, a signed address
@@ -105,11 +111,12 @@ def find_secrets(scan: Scan) -> list[Finding]:
 
 def _key_blocks(text: str) -> Iterator[tuple[int, int]]:
     """Private keys with all their lines; to the end of the text where no last line is found."""
-    at = 0
-    while (begin := text.find("PRIVATE KEY", at)) >= 0 and (first := _KEY_BEGINS.search(text, max(at, begin - 55))):
-        last = _KEY_ENDS.search(text, first.end())
-        at = last.end() if last else len(text)
-        yield first.start(), at
+    for word, begins, ends in _BLOCKS:
+        at = 0
+        while (found := text.find(word, at)) >= 0 and (first := begins.search(text, max(at, found - 55))):
+            last = ends.search(text, first.end())
+            at = last.end() if last else len(text)
+            yield first.start(), at
 
 
 def looks_random(value: str) -> bool:

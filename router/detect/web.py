@@ -27,8 +27,9 @@ def _with_scheme(text: str) -> Iterator[tuple[int, int]]:
     at = text.find("://", 1)
     while at >= 0:
         end = at + 3
-        scheme, rest = _SCHEME.search(text, max(0, at - 16), at), _REST.match(text, end)
-        if scheme and rest and (text[end].isalnum() or text[end] == "["):
+        first = text[end : end + 1]
+        scheme = _SCHEME.search(text, max(0, at - 16), at) if first.isalnum() or first == "[" else None
+        if scheme and (rest := _REST.match(text, end)):
             end = _without_tail(text, end + 1, rest.end())
             yield scheme.start(), end
         at = text.find("://", end)

@@ -11,7 +11,7 @@ import pytest
 from hybrid.router import privacy
 from hybrid.router.detect import registry
 from hybrid.router.detect.detector import Rule
-from hybrid.router.policy import Policy
+from hybrid.router.policy import PERSONAL, Policy
 from hybrid.router.privacy import LocalOnly, Shareable, assess, classify, clear, require_shareable
 from hybrid.router.request import RouteRequest
 from hybrid.router.verdict import VERDICTS, strictest
@@ -19,6 +19,7 @@ from hybrid.shared_protocol.errors import NotShareable
 from hybrid.shared_protocol.sampling import SamplingParams
 
 POLICY = Policy.default()
+EVERYTHING = Policy.parse("[privacy]\n" + "\n".join(f'{kind} = "local_only"' for kind in PERSONAL))
 MAIL = "bob@example.com"
 
 
@@ -115,15 +116,24 @@ def test_a_conversation_too_long_to_search_is_private() -> None:
         "a-b_",
         "\u0301",
         "１",
+        "://",
+        "a://a",
+        ".com",
+        "www.",
+        "12-34-56",
+        "A1 ",
+        "passport 1",
+        "00:",
+        "5 may ",
+        "PuTTY-User-Key-File-2: ",
     ],
 )
-def test_two_hundred_kilobytes_of_anything_are_judged(atom: str) -> None:
+def test_a_hundred_kilobytes_of_anything_are_judged(atom: str) -> None:
     """Linear work: every pattern has bounded repeats, and what is validated is counted. A quadratic one would outlast the suite's limit."""
-    text = (atom * (200_000 // len(atom) + 1))[:200_000]
-    found = classify(text, POLICY)
-    if atom.startswith(("4111", "DE89")):  # more candidates than are validated
-        assert found.findings["unreadable"] == 1
-    assert classify(f"{text} {MAIL}", POLICY).verdict == "local_only"  # the end is searched too
+    text = (atom * (100_000 // len(atom) + 1))[:100_000]
+    found = classify(f"{text} {MAIL}", EVERYTHING).findings
+    assert found["email"] == 1  # the end is searched too
+    assert not atom.startswith(("4111", "DE89")) or found["unreadable"] == 1  # more candidates than are validated
 
 
 # ---- the type --------------------------------------------------------------------------------------------------
@@ -202,7 +212,7 @@ def test_a_local_only_shows_no_text() -> None:
 
 
 SNIPPET = """
-from hybrid.router.policy import Policy
+from hybrid.router.policy import PERSONAL, Policy
 from hybrid.router.privacy import LocalOnly, Shareable, clear
 from hybrid.router.request import RouteRequest
 
