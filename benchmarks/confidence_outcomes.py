@@ -55,7 +55,8 @@ def main() -> None:
     publish(options.output, header(decoder.model, how), [_outcome(one, answers, own, None) for one in asked])
     samples = Stage(options.work / "samples.jsonl")
     if options.samples:
-        jobs = [_job(decoder.model, one, k) for one in asked for k in range(1, options.samples + 1)]
+        shortest_first = sorted(asked, key=lambda one: one.max_tokens)
+        jobs = [_job(decoder.model, one, k) for one in shortest_first for k in range(1, options.samples + 1)]
         for answered in decoder.run([job for job in jobs if job.id not in samples]):
             samples.add(_record(decoder.model, answered))
         publish(options.output, header(decoder.model, how), [_outcome(one, answers, own, samples) for one in asked])

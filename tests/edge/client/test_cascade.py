@@ -53,7 +53,7 @@ async def test_a_doubtful_answer_is_better_than_none_and_is_not_computed_twice(s
         return generate(self, *args, **options)
 
     monkeypatch.setattr(Session, "generate", counted)
-    async with client_of(smollm2, CASCADE + "1.0", failing(response(503, b""))) as (client, _):
+    async with client_of(smollm2, CASCADE + '1.0\nsignal = "blend"', failing(response(503, b""))) as (client, _):
         answer = await ask(client)
     assert told(answer) == ("edge", "cloud_unreachable", [("edge", 6)])
     assert calls == 1

@@ -16,7 +16,7 @@ from hybrid.shared_protocol.openai import ChatCompletion, DeviceAnswer
 from hybrid.tests.support.scripted_client import CASCADE, TO_EDGE, ask, client_of, failing, stream, text_of, told, well
 from hybrid.tests.support.scripted_server import response
 
-NEVER_GOOD = CASCADE + "1.0\n"
+NEVER_GOOD = CASCADE + "1.0\nstop_below = 0.0\n"
 GIVEN_UP = CASCADE + "0.0\nstop_after = 2\nstop_below = 1.0\n"  # no token of the little model is certain
 
 
@@ -76,6 +76,15 @@ async def test_an_answer_that_is_lost_is_given_up_and_what_that_saved_is_told(sm
     assert answer.hybrid is not None and answer.hybrid.rule == "confidence.stop_below"
     assert first(answer) == DeviceAnswer("stopped_early", tokens=2, saved_at_most=38)
     assert [len(drawn) for _, drawn in calls] == [2]
+
+
+async def test_one_that_cannot_pass_any_more_is_given_up_at_once(smollm2: Model, calls: list[tuple[int, list[int]]]) -> None:
+    hopeless = CASCADE + '1.0\nsignal = "minimum"\nstop_below = 0.0\n'
+    async with client_of(smollm2, hopeless, well) as (client, _):
+        answer = await ask(client, max_tokens=40)
+    assert answer.hybrid is not None and answer.hybrid.rule == "confidence.threshold"
+    assert first(answer) == DeviceAnswer("stopped_early", tokens=1, saved_at_most=39)
+    assert [len(drawn) for _, drawn in calls] == [1]
 
 
 @pytest.mark.parametrize("streamed", [False, True])

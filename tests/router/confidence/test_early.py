@@ -3,9 +3,15 @@
 import math
 import random
 
+import msgspec
 import pytest
-from hybrid.router.confidence.early import is_lost, lowest, stop_bound, tokens_computed
+from hybrid.router.confidence.early import best_possible, is_lost, lowest, stop_bound, tokens_computed
+from hybrid.router.confidence.signals import confidence
+from hybrid.router.confidence.token_signal import TokenSignal
+from hybrid.router.policy import Policy, Signal
 from hybrid.shared_protocol.errors import CannotPromise, InvalidRequest
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def test_it_is_given_up_where_the_mean_so_far_sinks_below_the_bound() -> None:
@@ -54,3 +60,28 @@ def test_too_few_right_answers_promise_nothing() -> None:
     assert stop_bound([[-0.1] * 20] * 19, after=4, loss=0.05) == pytest.approx(math.exp(-0.1))
     with pytest.raises(InvalidRequest):
         stop_bound([[-0.1]], after=4, loss=0.0)
+
+
+def test_only_answers_that_get_so_long_count() -> None:
+    short, long = [[-5.0] * 3] * 50, [[math.log(0.7)] * 20] * 3
+    assert stop_bound(short + long, after=4, loss=0.25) == pytest.approx(0.7)
+    with pytest.raises(CannotPromise, match="from 3 of 4 tokens or more"):
+        stop_bound(short + long, after=4, loss=0.2)
+
+
+TOKENS = st.lists(st.tuples(st.floats(-9.0, 0.0), st.just(1.0), st.just(1.0)), min_size=2, max_size=20)
+
+
+@given(st.sampled_from(["minimum", "total", "mean", "length_corrected"]), TOKENS, st.integers(1, 19), st.integers(0, 5))
+def test_no_answer_ends_better_than_was_possible(signal: Signal, found: list[tuple[float, float, float]], at: int, spare: int) -> None:
+    whole = [TokenSignal(*token) for token in found]
+    begun = [token.logprob for token in whole[: max(1, min(at, len(whole) - 1))]]
+    best = best_possible(signal, logprob_sum=sum(begun), lowest=min(begun), max_tokens=len(whole) + spare)
+    value = confidence(whole, msgspec.structs.replace(Policy.default().confidence, signal=signal))
+    assert best is not None and value is not None and value <= best + 1e-12
+
+
+def test_what_could_still_be_anything_is_not_guessed() -> None:
+    assert best_possible("quantile", logprob_sum=-9.0, lowest=-9.0, max_tokens=10) is None
+    assert best_possible("mean", logprob_sum=-9.0, lowest=-9.0, max_tokens=None) is None
+    assert best_possible("total", logprob_sum=-9.0, lowest=-9.0, max_tokens=None) == pytest.approx(math.exp(-9))

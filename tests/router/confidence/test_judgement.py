@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from hybrid.router.calibration import Logistic
 from hybrid.router.confidence.gate import Gate
-from hybrid.router.confidence.judgement import judge
+from hybrid.router.confidence.judgement import judge, out_of_reach
 from hybrid.router.policy import ConfidencePolicy
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,3 +81,27 @@ def test_judging_never_raises_and_keeps_only_what_passed(value: float | None, ga
     found = judge(value, policy(threshold=threshold), gate, group)
     assert found.keeps == (found.state == "passed")
     assert found.confidence is None or 0 <= found.confidence <= 1 or gate is None
+
+
+def test_what_cannot_pass_any_more_is_given_up_with_the_rule_that_it_fails() -> None:
+    for gate, asked, rule in (
+        (None, policy(threshold=0.7), "confidence.threshold"),
+        (GATE, policy(threshold=0.71), "confidence.threshold"),
+        (GATE, policy(error_rate=0.3), "confidence.error_rate"),
+    ):
+        found = out_of_reach(0.55, 9, asked, gate, "code")
+        assert found is not None
+        assert (found.state, found.confidence, found.rule) == ("stopped_early", None, rule)
+
+
+def test_what_may_pass_yet_is_not() -> None:
+    assert out_of_reach(0.5, 9, policy(), None, "text") is None
+    assert out_of_reach(None, 9, policy(threshold=1.0), None, "text") is None
+    assert out_of_reach(0.0, 9, policy(signal="none"), None, "text") is None
+
+
+def test_nothing_is_out_of_reach_where_a_better_signal_means_a_worse_answer() -> None:
+    falling = msgspec.structs.replace(GATE.groups["code"], map=Logistic(-4.0, 2.0))
+    gate = msgspec.structs.replace(GATE, groups={"code": falling}).sealed()
+    assert judge(0.9, policy(), gate, "code").state == "below_threshold"
+    assert out_of_reach(0.9, 9, policy(), gate, "code") is None

@@ -65,13 +65,13 @@ def test_what_is_made_of_the_distributions_behind_them() -> None:
 
 
 def test_an_answer_twice_as_long_is_not_half_as_trusted() -> None:
-    once, long = confidence(tokens([-0.5] * 20), POLICY), confidence(tokens([-0.5] * 400), POLICY)
+    once, long = (confidence(tokens([-0.5] * n), by("blend")) for n in (20, 400))
     assert once == pytest.approx(math.exp(-0.5)) == long
 
 
 def test_a_few_bad_tokens_among_many_good_ones_show() -> None:
-    good = confidence(tokens([-0.01] * 100), POLICY)
-    some_bad = confidence(tokens([-0.01] * 88 + [-4.0] * 12), POLICY)
+    good = confidence(tokens([-0.01] * 100), by("blend"))
+    some_bad = confidence(tokens([-0.01] * 88 + [-4.0] * 12), by("blend"))
     assert good is not None and some_bad is not None
     assert good > 0.95 and some_bad < 0.2 < math.exp(-(88 * 0.01 + 12 * 4) / 100)  # the mean alone says 0.61
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hybrid.router.confidence.threshold import GRID, STARTS, binomial_cdf, needed, promised_threshold, upper_bound
+from hybrid.router.confidence.threshold import GRID, STARTS, binomial_cdf, needed, promise_by_halves, promised_threshold, upper_bound
 from hybrid.shared_protocol.errors import CannotPromise, InvalidRequest
 
 
@@ -53,6 +53,28 @@ def test_a_promise_is_broken_no_more_often_than_was_said() -> None:
         broken += (1 - found.threshold) / 2 > 0.2 + 1e-12
     assert promises > 150
     assert broken / 200 <= 0.1 + 2 * math.sqrt(0.1 * 0.9 / 200)
+
+
+def test_halves_keep_their_promise_too_and_need_no_grid() -> None:
+    source, broken, promises = np.random.default_rng(6), 0, 0
+    for _ in range(200):
+        scores, wrong = draw(source, 600)
+        tested = source.uniform(size=600) < 0.5
+        try:
+            found = promise_by_halves(scores.tolist(), wrong.tolist(), tested.tolist(), error_rate=0.2, delta=0.1)
+        except CannotPromise:
+            continue
+        promises += 1
+        broken += (1 - found.threshold) / 2 > 0.2 + 1e-12
+        assert found.n == tested.sum()
+    assert promises > 100
+    assert broken / 200 <= 0.1 + 2 * math.sqrt(0.1 * 0.9 / 200)
+
+
+@pytest.mark.parametrize("tested", [[True] * 4, [False] * 4, [True, False]])
+def test_both_halves_must_hold_something(tested: list[bool]) -> None:
+    with pytest.raises(InvalidRequest, match="half"):
+        promise_by_halves([0.1, 0.2, 0.3, 0.4], [False] * 4, tested, error_rate=0.2)
 
 
 def test_choosing_what_looks_right_breaks_the_same_promise_far_more_often() -> None:

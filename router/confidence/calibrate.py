@@ -1,0 +1,122 @@
+"""Makes a gate from outcomes: answers of one model file, right or wrong, with what was behind each of their tokens.
+
+Every figure that stands in the gate is of outcomes that the map it judges had no part in: ten folds for the calibration, and for promises
+one half that draws the grid while the other half is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...shared_protocol.errors import CannotPromise, InvalidRequest
+from ...shared_protocol.model_card import ModelCard
+from ..calibration import Calibration, fit_isotonic, fit_logistic
+from ..evaluate.failures import Failures
+from ..evaluate.figure import Floats
+from ..evaluate.folds import fold_of
+from ..evaluate.reliability import Reliability
+from ..policy import ConfidencePolicy
+from .early import stop_bound
+from .gate import Gate, GroupGate, Promise, Stop, TaskGroup
+from .signals import confidence
+from .threshold import promise_by_halves
+from .token_signal import TokenSignal
+
+FOLDS = 10
+ISOTONIC_FROM = 200  # outcomes; with fewer, a curve of two numbers errs less than one of many
+ERROR_RATES = (0.05, 0.1, 0.2, 0.3, 0.4)
+DELTA = 0.1
+STOP_AFTER, STOP_LOSS = 8, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One answer."""
+
+    id: str
+    group: TaskGroup
+    correct: bool
+    tokens: Sequence[TokenSignal]
+
+
+def calibrate(rows: Sequence[Judged], card: ModelCard, policy: ConfidencePolicy, data_hash: str) -> Gate:
+    """A gate for the policy's signal and the model of `card`. What cannot be promised from so few outcomes is left out.
+
+    Raises InvalidRequest for a group with fewer than two outcomes per fold, or of which all, or none, are right.
+    """
+    groups = {}
+    for name in sorted({row.group for row in rows}):
+        groups[str(name)] = _group([row for row in rows if row.group == name], policy)
+    return Gate(
+        format="hybrid-gate-1",
+        model=card.name,
+        file_hash=card.file_hash,
+        quantisation=card.quantisation,
+        signal=policy.signal,
+        quantile=policy.quantile,
+        quantile_weight=policy.quantile_weight,
+        data_hash=data_hash,
+        groups=groups,
+    ).sealed()
+
+
+def _group(rows: Sequence[Judged], policy: ConfidencePolicy) -> GroupGate:
+    values, correct = np.array([_value(row, policy) for row in rows]), np.array([float(row.correct) for row in rows])
+    right = int(correct.sum())
+    if len(rows) < 2 * FOLDS or right in (0, len(rows)):
+        raise InvalidRequest(f"{right} right of {len(rows)} answers about {rows[0].group}", hint=f"{2 * FOLDS} or more, some of them wrong")
+    fit = fit_isotonic if len(rows) >= ISOTONIC_FROM else fit_logistic
+    once = np.ones((1, len(rows)))
+    probability = cross_fitted(fit, [row.id for row in rows], values, correct)
+    return GroupGate(
+        map=fit(values.tolist(), correct.tolist()),
+        n=len(rows),
+        correct=right,
+        auroc=float(Failures(-values, correct).auroc(once)[0]),
+        ece_before=float(Reliability(values, correct).ece(once)[0]),
+        ece_after=float(Reliability(probability, correct).ece(once)[0]),
+        promises=_promises([row.id for row in rows], values, correct == 0),
+        stop=_stop([row for row in rows if row.correct]),
+    )
+
+
+def cross_fitted(
+    fit: Callable[[Sequence[float], Sequence[float]], Calibration], ids: Sequence[str], values: Floats, correct: Floats
+) -> Floats:
+    """[n]: each outcome's probability by a map that was fitted on the other folds."""
+    fold, probability = fold_of(ids, FOLDS), np.empty(len(ids))
+    for number in range(FOLDS):
+        held = fold == number
+        found = fit(values[~held].tolist(), correct[~held].tolist())
+        probability[held] = [found(value) for value in values[held].tolist()]
+    return probability
+
+
+def _promises(ids: Sequence[str], values: Floats, wrong: np.ndarray) -> tuple[Promise, ...]:
+    tested = (fold_of(ids, 2) == 1).tolist()
+    found = []
+    for rate in ERROR_RATES:
+        try:
+            kept = promise_by_halves(values.tolist(), wrong.tolist(), tested, error_rate=rate, delta=DELTA)
+        except CannotPromise:
+            continue
+        found.append(Promise(rate, DELTA, kept.threshold, kept.kept, kept.wrong, kept.n))
+    return tuple(found)
+
+
+def _stop(right: Sequence[Judged]) -> Stop | None:
+    logprobs = [[token.logprob for token in row.tokens] for row in right]
+    try:
+        return Stop(STOP_AFTER, stop_bound(logprobs, after=STOP_AFTER, loss=STOP_LOSS), STOP_LOSS, len(right))
+    except CannotPromise:
+        return None
+
+
+def _value(row: Judged, policy: ConfidencePolicy) -> float:
+    value = confidence(row.tokens, policy)
+    if value is None:
+        raise InvalidRequest(f"the answer {row.id!r} has no token, or numbers that no token can have")
+    return value
