@@ -17,7 +17,7 @@ from ..decide import decide
 from ..decision import Decision, Reason, Route
 from ..plan import SpeculationFacts
 from ..policy import Policy
-from ..quota import QuotaView
+from ..quota.quotas import full_view
 from ..request import Moment, RouteContext
 from ..verdict import Verdict
 from .rows import Row
@@ -30,11 +30,10 @@ NO_TIMES = "no times are given: --seconds NAME=NUMBER and --fact rtt_ms=NUMBER"
 
 def usual(policy: Policy) -> RouteContext:
     """What `hybrid route` assumes around a request."""
-    quota = policy.quota
     return RouteContext(
         policy=policy,
         link=LinkState(reachable=True),
-        quota=QuotaView(quota.capacity, quota.capacity, quota.refill_per_s),
+        quota=full_view(policy.quota),
         speculation=SpeculationFacts(),
     )
 

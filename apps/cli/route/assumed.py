@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from ....router.costs import CostModel
 from ....router.evaluate.replay import World, usual
 from ....router.policy import Policy
 from ....router.request import RouteContext
+from ....shared_protocol.errors import NotFound
 from .facts import at_option, fact_option, with_facts
 
 TIMES = tuple(field.name.removesuffix("_s") for field in fields(CostModel) if field.name.endswith("_s"))
@@ -25,6 +27,9 @@ policy_option = click.option(
 fail_option = click.option("--fail-if", "gates", multiple=True, metavar="EXPR", help="Exit with 6 if so, such as 'cloud_share > 0.4'.")
 seed_option = click.option("--seed", default=0, show_default=True, help="Deals the prompts out, and draws the resamples.")
 show_option = click.option("--show-prompts", is_flag=True, help="Print prompts too, not only their ids.")
+
+
+html_option = click.option("--html", type=click.Path(dir_okay=False), help="Write the report as a page of its own to this file.")
 
 
 def world_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,3 +78,12 @@ def _times(seconds: Sequence[str]) -> dict[str, float]:
 
 def policy_of(file: str | None) -> Policy:
     return Policy.load(file) if file else Policy.default()
+
+
+def write_page(path: str, page: str) -> None:
+    """Raises NotFound where no file can be written."""
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise NotFound(f"{path}: {error.strerror}", hint="name a file in a folder that is there") from None
+    click.echo(f"written to {path}", err=True)

@@ -16,7 +16,7 @@ from ....router.evaluate.rows import read_rows
 from ....router.policy import Policy
 from ..output import json_option, print_json, print_table
 from . import gating
-from .assumed import fail_option, input_option, seed_option, show_option, world_of, world_options
+from .assumed import fail_option, html_option, input_option, seed_option, show_option, world_of, world_options, write_page
 from .tables import number
 
 LISTED = 20  # changed prompts a person sees at once
@@ -30,6 +30,7 @@ LISTED = 20  # changed prompts a person sees at once
 @world_options
 @fail_option
 @show_option
+@html_option
 @click.option("--limit", default=LISTED, show_default=True, type=click.IntRange(min=0), help="List up to so many prompts; --json has all.")
 @json_option
 def diff(
@@ -43,6 +44,7 @@ def diff(
     handover: float,
     gates: tuple[str, ...],
     show_prompts: bool,
+    html: str | None,
     limit: int,
     as_json: bool,
 ) -> None:
@@ -56,8 +58,12 @@ def diff(
     found = compare(replay(rows, old, world), replay(rows, new, world), seed=seed)
     judged = judge(asked, figures_of(found))
     prompts = {row.id: row.prompt for row in rows} if show_prompts else {}
+    head = {"input": {"file": Path(file).name, "rows": len(rows)}, "before": _named(before, old), "after": _named(after, new)}
+    if html is not None:
+        from ...report.route_diff import route_diff_page
+
+        write_page(html, route_diff_page(head, found, prompts))
     if as_json:
-        head = {"input": {"file": Path(file).name, "rows": len(rows)}, "before": _named(before, old), "after": _named(after, new)}
         listed = [_change(change, prompts) for change in found.changes]
         print_json({**head, **_body(found), "changes": listed, "gates": [one.to_dict() for one in judged]})
     else:

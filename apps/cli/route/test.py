@@ -15,7 +15,7 @@ from ....router.evaluate.report import named_figures, policy_quality, to_dict
 from ....router.evaluate.rows import read_rows
 from ..output import json_option, print_json
 from . import gating
-from .assumed import fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
+from .assumed import fail_option, html_option, input_option, policy_of, policy_option, seed_option, world_of, world_options, write_page
 from .tables import show_test
 
 
@@ -26,6 +26,7 @@ from .tables import show_test
 @seed_option
 @world_options
 @fail_option
+@html_option
 @json_option
 def test(
     file: str,
@@ -37,6 +38,7 @@ def test(
     seconds: tuple[str, ...],
     handover: float,
     gates: tuple[str, ...],
+    html: str | None,
     as_json: bool,
 ) -> None:
     """Replay a file of prompts through a policy: shares, reasons, costs.
@@ -61,6 +63,10 @@ def test(
         "seed": seed,
     }
     body = to_dict(head=head, found=found, quality=quality, assessed=assessed, judged=judged)
+    if html is not None:
+        from ...report.route_test import route_test_page
+
+        write_page(html, route_test_page(body, decided, assessed))
     if as_json:
         print_json(body)
     else:
