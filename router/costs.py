@@ -33,8 +33,6 @@ class Expected(msgspec.Struct, frozen=True):
 
 def priced(costs: CostModel, policy: PricePolicy, model: str | None) -> CostModel:
     """`costs` with the policy's prices of `model` (None: the cloud's own choice), where it has none of its own."""
-    if costs.price_in is not None or costs.price_out is not None:
-        return costs
     found = policy.models.get(model or ANY) or policy.models.get(ANY)
     if found is None and policy.unpriced == "dearest" and policy.models:
         known = policy.models.values()
@@ -42,7 +40,11 @@ def priced(costs: CostModel, policy: PricePolicy, model: str | None) -> CostMode
     if found is None:
         return costs
     tokens = 1_000_000 if policy.per == "million" else 1
-    return replace(costs, price_in=found.input / tokens, price_out=found.output / tokens)
+    return replace(
+        costs,
+        price_in=found.input / tokens if costs.price_in is None else costs.price_in,
+        price_out=found.output / tokens if costs.price_out is None else costs.price_out,
+    )
 
 
 def edge_seconds(costs: CostModel, prompt: int, output: int) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...shared_protocol.runtime import LinkState
-from ..costs import cloud_price, cloud_seconds, edge_seconds
+from ..costs import cloud_price, cloud_seconds, edge_seconds, priced
 from ..decide import decide
 from ..decision import Decision, Reason, Route
 from ..plan import SpeculationFacts
@@ -24,7 +24,7 @@ from .rows import Row
 
 ROUTES: tuple[Route, ...] = ("edge", "cascade", "speculative", "cloud", "refuse")
 NO_OUTCOMES = "the rows have no scores of the two models"
-NO_PRICES = "no prices are given: --fact price_in=NUMBER and price_out, of a million tokens"
+NO_PRICES = "no prices are given: [price] in the policy, or --fact price_in=NUMBER and price_out, of a million tokens"
 NO_TIMES = "no times are given: --seconds NAME=NUMBER and --fact rtt_ms=NUMBER"
 
 
@@ -133,7 +133,7 @@ def mean_known(values: Sequence[float | None]) -> float | None:
 def _decided(row: Row, decision: Decision, context: RouteContext, handover: float) -> Decided:
     calls = {"cloud": 1.0, "speculative": 1.0, "cascade": handover}.get(decision.route, 0.0)
     output = (row.request.max_tokens or context.policy.quota.assumed_output) * row.request.sampling.n
-    price = cloud_price(context.costs, decision.prompt_tokens, output)
+    price = cloud_price(priced(context.costs, context.policy.price, row.request.model), decision.prompt_tokens, output)
     return Decided(
         id=row.id,
         group=row.group,
