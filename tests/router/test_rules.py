@@ -1,12 +1,14 @@
 """Which rule decides, what it may decide, and which rules are refused before they decide anything."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 from hybrid.router.costs import CostModel
+from hybrid.router.expression import FUNCTIONS
 from hybrid.router.plan import SpeculationFacts
-from hybrid.router.policy import Policy
+from hybrid.router.policy import Policy, presets
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import Moment, RouteRequest
 from hybrid.router.rule import Rule
@@ -228,3 +230,12 @@ def test_a_condition_that_cannot_be_computed_is_unknown() -> None:
     decision = run(UNCERTAIN, policy=policy(rule("odd", "100 / (turns - 1) > 3", "refuse")))
     assert decision.route == "cascade"
     assert (decision.rules[0].outcome.value, decision.rules[0].outcome.error) == (None, "ZeroDivisionError")
+
+
+def test_the_page_on_policies_explains_every_variable_function_key_and_preset() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    kinds = {int: "whole number", float: "number", bool: "truth value", str: "text"}
+    for name, variable in VARIABLES.items():
+        assert f"| `{name}` | {kinds[variable.type]} | {variable.meaning} |" in page
+    for word in (*FUNCTIONS, *(field.name for field in msgspec.structs.fields(Rule)), *presets()):
+        assert f"`{word}`" in page, word
