@@ -16,6 +16,8 @@ from hybrid.router.variables import VARIABLES
 from hybrid.shared_protocol.errors import ConfigError
 from hybrid.shared_protocol.runtime import DeviceState, LinkState
 from hybrid.tests.support.deciding import DRAFTED, HARD, NO_DEVICE, OFFLINE, PRIVATE, SIMPLE, UNCERTAIN, run, way
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def rule(name: str, when: str, route: str, **keys: object) -> str:
@@ -239,3 +241,27 @@ def test_the_page_on_policies_explains_every_variable_function_key_and_preset() 
         assert f"| `{name}` | {kinds[variable.type]} | {variable.meaning} |" in page
     for word in (*FUNCTIONS, *(field.name for field in msgspec.structs.fields(Rule)), *presets()):
         assert f"`{word}`" in page, word
+
+
+TOKENS = ("tokens", "user", "code", "battery", "hour", "nobody", "'a'", "''", "1", "2.5", "9223372036854775807", "true", "null", "in")
+TOKENS += ("&&", "||", "!", "(", ")", "[", "]", "{", "}", "==", "<", ">=", "?", ":", "+", "-", "*", "/", "%", ".", ",", "size(", "matches(")
+TOKENS += (".map(", ".startsWith(", "'(a+)+'", "\\", "//", "\n", "r'", '"', "\x00", "é", "𝒳", "has(", "int(")
+
+
+@given(words=st.lists(st.sampled_from(TOKENS), min_size=1, max_size=14), reading=st.sampled_from(["skip", "match", "refuse"]))
+def test_any_condition_is_taken_or_refused_and_what_is_taken_decides(words: list[str], reading: str) -> None:
+    try:
+        made = msgspec.structs.replace(Policy.default(), rules=(Rule(name="a", when=" ".join(words), route="cloud", unknown=reading),))
+    except ConfigError as error:
+        assert error.param == "rule.a.when" and len(str(error)) < 700
+        return
+    assert run(SIMPLE, policy=made).rules[0].outcome.value in (True, False, None)
+
+
+@given(text=st.text(max_size=200) | st.text(alphabet="[]=\n\"'ruleqota.{}#0123ab ", max_size=80))
+def test_any_text_is_a_policy_or_refused(text: str) -> None:
+    try:
+        policy_of_any_text = Policy.parse(text)
+    except ConfigError:
+        return
+    run(SIMPLE, policy=policy_of_any_text)
