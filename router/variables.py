@@ -104,8 +104,8 @@ _ALL = (
     Variable(
         "quota_left",
         "cloud tokens left to the user; unknown without a limit",
-        (0.0, 1_000.0),
-        lambda s: s.context.quota.available,
+        (0.0, -1e9, 1_000.0, 1e9),
+        lambda s: s.context.quota.available if s.context.quota.level == "user" else None,
         cloud=True,
     ),
 )

@@ -68,7 +68,7 @@ class Answer:
                     if state.services.closed:
                         raise
                     self._note(failed)
-                    how = state.services.policy.fallback.mid_stream if state.stream else "restart"
+                    how = state.policy.fallback.mid_stream if state.stream else "restart"
                     if not visible or broken:
                         state.spans = []
                         continue
@@ -94,7 +94,7 @@ class Answer:
 
     @property
     def _spent(self) -> bool:
-        return self._failures.count >= self.state.services.policy.fallback.attempts and self.state.kept is None
+        return self._failures.count >= self.state.policy.fallback.attempts and self.state.kept is None
 
     async def _render(self) -> None:
         """The prompt by the device's model, which may have to be loaded for it. Raises what is wrong with how that was named."""
@@ -112,7 +112,7 @@ class Answer:
     async def _measure(self) -> None:
         try:
             with blame("edge"):
-                await self.state.services.measure_device()
+                await self.state.services.measure_device(self.state.policy.speculation)
         except TargetFailed as failed:
             self._note(failed)
 
@@ -181,14 +181,15 @@ class Answer:
         able = cloud is not None and cloud.can_speculate and cloud not in self._failures.undrafted
         able = able and state.request.sampling.logprobs is None and device.edge_available and services.can_draft
         context = RouteContext(
-            policy=services.policy,
+            policy=state.policy,
             device=device,
             link=link,
             quota=quota,
             rejected=rejected,
             count_tokens=None if ids is None else lambda _: len(ids),
             privacy_floor=self._floor,
-            costs=priced(CostModel(), services.policy.price, state.asked_model),
+            moment=state.moment,
+            costs=priced(CostModel(), state.policy.price, state.asked_model),
             speculation=services.facts(cloud, link) if able and cloud is not None else None,
         )
         return decide(state.request, context)
@@ -208,7 +209,7 @@ class Answer:
     async def _quota(self) -> tuple[QuotaView, QuotaView]:
         """What is left, and how many more drafts may be rejected."""
         meter = self.state.services.meter
-        drafting = self.state.services.policy.speculation.mode != "off"
+        drafting = self.state.policy.speculation.mode != "off"
         return await meter.view(self._account), await meter.rejected(self._account) if drafting else QuotaView()
 
     async def _reserve(self, decision: Decision) -> bool:
@@ -220,7 +221,7 @@ class Answer:
         """Charge what the cloud has computed so far, give back the rest."""
         state, hold = self.state, self._hold
         if hold is not None:
-            prices = priced(CostModel(), state.services.policy.price, hold.account.model)
+            prices = priced(CostModel(), state.policy.price, hold.account.model)
             money = cloud_price(prices, state.prompt_used, state.output_used)
             state.services.meter.settle(hold, Use(state.prompt_used + state.output_used, money, state.rejected))
             self._hold = None

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from ...router.confidence.judgement import Judgement
 from ...router.decision import Decision
-from ...router.request import RouteRequest
+from ...router.policy import Policy
+from ...router.request import Moment, RouteRequest
 from ...shared_protocol.openai import Attempt, DeviceAnswer, Drafts, HybridInfo, Span
 from ..piece import Piece, merged
 from ..transport.lane import Traffic
@@ -17,6 +18,8 @@ from .services import Services
 @dataclass(slots=True)
 class AnswerState:
     services: Services
+    policy: Policy  # from the request's start to its end, whatever becomes of the file
+    moment: Moment  # when it started
     request: RouteRequest
     seed: int
     stream: bool

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ...router.plan import SpeculationFacts
 from ...router.policy import Policy
+from ...router.policy_source import PolicySource
 from ...router.quota.allowance import AllowanceBook
 from ...router.quota.quotas import Quotas
 from ...router.quota.store import FileStore
@@ -63,7 +64,7 @@ class AsyncHybridClient:
     ) -> None:
         """`edge`: a model of the store, a path, or a loaded model; None: no device. `cloud`: the server's address, or several servers in
         the order in which they are asked; None: no cloud. `api_key`: of every server that is given as an address alone.
-        `policy`: a policy, or the path of a policy file; None: the default one.
+        `policy`: a policy, "preset:NAME", or the path of a policy file, which is read again when it has changed; None: the default one.
 
         `user` and `tenant`: whose quota is used. `quota_file`: keeps what was used over restarts, and is shared by processes that name
         the same one; `allowance`: what may be used while that file cannot be.
@@ -78,25 +79,26 @@ class AsyncHybridClient:
         if runtime not in RUNTIMES:
             raise ConfigError(f"the runtime {runtime!r} is not known", param="runtime", hint=" or ".join(RUNTIMES))
         self._device = None if edge is None else Device(edge, runtime=runtime, context=context, threads=threads)
-        if not isinstance(policy, Policy):
-            policy = Policy.default() if policy is None else Policy.load(policy)
-        rest_s = policy.fallback.cooldown_s
+        source = PolicySource(policy)
+        begun = source.current(clock())
+        rest_s = begun.fallback.cooldown_s
         targets = []
         for one in targets_of(cloud, api_key):
             asked = CloudClient(one.url, one.api_key, stall_s=stall_s, probe_timeout_s=probe_timeout_s)
             targets.append(Cloud(one.name or "cloud", asked, LinkMonitor(asked, clock, keep_lost_s=rest_s), one.model))
-        self._clouds = Clouds(targets, policy.fallback, clock)
+        self._clouds = Clouds(targets, begun.fallback, clock)
         store = None if quota_file is None else FileStore(quota_file, clock=time.monotonic, sleep=time.sleep)
-        quotas = Quotas(policy.quota, store, allowance=allowance, new_name=lambda: token_hex(8))
+        quotas = Quotas(begun.quota, store, allowance=allowance, new_name=lambda: token_hex(8))
         lasting = store is not None or allowance is not None
         self._conversations = Conversations()
         services = Services(
-            policy=policy,
+            source=source,
             meter=Meter(quotas, wall if lasting else clock, on_disk=lasting),
             device=self._device,
             clouds=self._clouds,
             device_state=device_state or LinuxDevice(),
             clock=clock,
+            wall=wall,
             given=speculation or SpeculationFacts(),
             draft_len=draft_len,
             on_link_loss=on_link_loss,
@@ -104,6 +106,16 @@ class AsyncHybridClient:
         )
         self._services = services
         self.chat = AsyncChat(AsyncCompletions(services, self._conversations, user, tenant))
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self._services.policy()
+
+    @property
+    def policy_error(self) -> ConfigError | None:
+        """What is wrong with the policy file as it is now, so that an earlier one stays in force; None when nothing is."""
+        return self._services.source.error
 
     @property
     def bytes_sent(self) -> int:

@@ -53,6 +53,10 @@ class Clouds:
         self._policy = policy
         self._clock = clock
 
+    def change(self, policy: FallbackPolicy) -> None:
+        """How often and how long, from now on."""
+        self._policy = policy
+
     def next(self, failed: Mapping[Cloud, Sequence[HybridError]]) -> Cloud | None:
         """Whom to ask, after what has failed for this request; None: nobody is left."""
         for target in self.targets:

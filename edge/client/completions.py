@@ -68,8 +68,9 @@ class AsyncCompletions:
         tenant = options.get("tenant")
         tenant = self._tenant if tenant is None else tenant
         request = RouteRequest.of(messages, user=user, tenant=tenant, sampling=_params(options, seed), model=options.get("model"))
-        floor = self._conversations.enter(options.get("conversation"), request, self._services.policy)
-        state = AnswerState(self._services, request, seed, stream)
+        policy = self._services.policy()
+        floor = self._conversations.enter(options.get("conversation"), request, policy)
+        state = AnswerState(self._services, policy, self._services.moment(), request, seed, stream)
         answer = Answer(state, floor)
         if stream:
             return await _streamed(state, answer)

@@ -31,10 +31,10 @@ async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGen
 
     Nothing is computed where that could not change who answers: the policy judges nothing, or its gate does not fit the model.
     """
-    policy, group = answer.services.policy.confidence, task_group(decision.parts)
+    policy, group = answer.policy.confidence, task_group(decision.parts)
     device = answer.services.device
     assert device is not None
-    gate = answer.services.gate_of(device.session.model.card)
+    gate = answer.services.gate_of(device.session.model.card, policy)
     if policy.signal == "none" or isinstance(gate, str):
         await pieces.aclose()
         judgement = judge(None, policy, gate, group)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from ...router.policy import QuotaPolicy
 from ...router.quota import QuotaView
 from ...router.quota.quotas import Account, Hold, Quotas, Use
 
@@ -26,6 +27,9 @@ class Meter:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="hybrid-quota") if on_disk else None
         self._deadline_s = deadline_s
         self._stuck: Future[Any] | None = None  # what has not come back
+
+    def change(self, policy: QuotaPolicy) -> None:
+        self._quotas.change(policy)
 
     async def view(self, account: Account) -> QuotaView:
         quotas, now = self._quotas, self._clock()

@@ -6,11 +6,14 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from ...router.confidence.gate import Gate, load_gate
 from ...router.plan import SpeculationFacts, draft_curve
-from ...router.policy import ConfidencePolicy, Policy
+from ...router.policy import ConfidencePolicy, Policy, SpeculationPolicy
+from ...router.policy_source import PolicySource
+from ...router.request import Moment
 from ...shared_protocol.errors import ConfigError, ContextOverflow
 from ...shared_protocol.model_card import ModelCard
 from ...shared_protocol.runtime import LinkState
@@ -25,24 +28,38 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Services:
-    policy: Policy
+    source: PolicySource
     meter: Meter
     device: Device | None
     clouds: Clouds
     device_state: DeviceReader
     clock: Callable[[], float]  # seconds, monotonic
+    wall: Callable[[], float]  # seconds since 1970
     given: SpeculationFacts  # what the application knows; the rest is learned
     draft_len: int | None = None  # overrides the plan's
     on_link_loss: Literal["continue_local", "fail"] = "continue_local"
     mutate: Callable[[], Mutate] | None = None  # corrupts drafts, for tests of exactness
     closed: bool = False  # the client was: whatever still runs ends
     draft_s: tuple[float, ...] | None = None  # entry k: seconds in which the device drafts k tokens; None: not measured yet
-
+    applied: Policy | None = None  # whose limits the meter and the targets follow
     gate: tuple[ConfidencePolicy, Gate | str | None] | None = None  # as it was read for this policy
 
-    def gate_of(self, card: ModelCard) -> Gate | str | None:
+    def policy(self) -> Policy:
+        """The one in force now. A request asks once, and keeps it to its end."""
+        policy = self.source.current(self.clock())
+        if policy is not self.applied:
+            self.meter.change(policy.quota)
+            self.clouds.change(policy.fallback)
+            self.applied = policy
+        return policy
+
+    def moment(self) -> Moment:
+        """Local time, for the rules of the policy."""
+        now = datetime.fromtimestamp(self.wall())
+        return Moment(now.hour, now.isoweekday())
+
+    def gate_of(self, card: ModelCard, policy: ConfidencePolicy) -> Gate | str | None:
         """The policy's gate for the device's model, or why it cannot be used; None when the policy names none. Read once."""
-        policy = self.policy.confidence
         if self.gate is None or self.gate[0] != policy:
             self.gate = policy, _read_gate(card, policy)
         return self.gate[1]
@@ -65,9 +82,9 @@ class Services:
             given.queue_s,
         )
 
-    async def measure_device(self) -> None:
+    async def measure_device(self, drafting: SpeculationPolicy) -> None:
         """How long the device takes to draft, once, if `auto` will ask. A device that is busy is measured another time: nobody waits."""
-        drafting, device = self.policy.speculation, self.device
+        device = self.device
         if drafting.mode != "auto" or self.draft_s is not None or self.given.draft_s is not None:
             return
         if device is None or not self.can_draft or device.busy:

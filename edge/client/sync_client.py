@@ -12,7 +12,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, TypeVar, Unpack, overload
 
-from ...shared_protocol.errors import ClientClosed, Unavailable
+from ...router.policy import Policy
+from ...shared_protocol.errors import ClientClosed, ConfigError, Unavailable
 from ...shared_protocol.openai import ChatCompletion, ChatCompletionChunk
 from .answer_stream import AnswerStream
 from .async_client import AsyncHybridClient
@@ -143,6 +144,16 @@ class HybridClient:
             self._loop.close()
             raise
         self.chat = Chat(Completions(self._loop, self._client))
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self._client.policy
+
+    @property
+    def policy_error(self) -> ConfigError | None:
+        """What is wrong with the policy file as it is now, so that an earlier one stays in force; None when nothing is."""
+        return self._client.policy_error
 
     @property
     def bytes_sent(self) -> int:

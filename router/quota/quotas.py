@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -86,11 +86,16 @@ class Quotas:
         self._receipted = -1  # tokens of the allowance that the ledger has been told of; -1: not known
         self._lock = threading.Lock()  # of these three
 
+    def change(self, policy: QuotaPolicy) -> None:
+        """Limits from now on. What was used stays used; a level that was not limited before begins full."""
+        self.policy, self._limits = policy, limits_of(policy)
+
     def view(self, account: Account, now: float) -> QuotaView:
         """All levels. When the store fails: no limit, none left, or the allowance's rest, as the policy says."""
-        levels = [level for level in (*TOKEN_LEVELS, "budget") if level in self._limits]
+        limits = self._limits
+        levels = [level for level in (*TOKEN_LEVELS, "budget") if level in limits]
         try:
-            views = self._transact(lambda ledger: self._views(ledger, account, levels, now))
+            views = self._transact(lambda ledger: self._views(ledger, account, levels, limits, now))
         except QuotaStoreFailed:
             return self.view_without_store(account, now)
         return replace(views[0], above=tuple(views[1:])) if views else QuotaView()
@@ -103,10 +108,11 @@ class Quotas:
 
     def rejected(self, account: Account, now: float) -> QuotaView:
         """How many more drafted tokens of this user may be rejected before the device has to stop drafting."""
-        if "rejected" not in self._limits:
+        limits = self._limits
+        if "rejected" not in limits:
             return QuotaView(level="rejected")
         try:
-            return self._transact(lambda ledger: self._views(ledger, account, ["rejected"], now))[0]
+            return self._transact(lambda ledger: self._views(ledger, account, ["rejected"], limits, now))[0]
         except QuotaStoreFailed:
             return self.rejected_without_store()
 
@@ -115,11 +121,12 @@ class Quotas:
 
     def reserve(self, account: Account, use: Use, now: float) -> Hold | None:
         """Take `use` from every level, or nothing: None."""
-        name, amounts, lease = self._new_name(), self._amounts(account, use), round(self.policy.lease_s * NANO)
+        limits = self._limits
+        name, amounts, lease = self._new_name(), _amounts(account, use, limits), round(self.policy.lease_s * NANO)
         if amounts is None:
             return None
         try:
-            taken = self._transact(lambda ledger: ledger.reserve(name, amounts, self._limits, nanoseconds(now), lease, self._most))
+            taken = self._transact(lambda ledger: ledger.reserve(name, amounts, limits, nanoseconds(now), lease, self._most))
             self._settle_allowance(now)
             return Hold(name, account, "ledger", use.tokens) if taken else None
         except QuotaStoreFailed:
@@ -136,14 +143,15 @@ class Quotas:
             assert self._allowance is not None
             self._allowance.settle(hold.tokens, use.tokens)
             return
-        amounts, at = self._amounts(hold.account, use) or {}, nanoseconds(now)
-        junk = {hold.account.bucket("rejected"): use.rejected * MICRO} if "rejected" in self._limits and use.rejected else {}
+        limits = self._limits
+        amounts, at = _amounts(hold.account, use, limits) or {}, nanoseconds(now)
+        junk = {hold.account.bucket("rejected"): use.rejected * MICRO} if "rejected" in limits and use.rejected else {}
 
         def change(ledger: Ledger) -> None:
             if hold.source == "free":
-                ledger.charge(amounts | junk, self._limits, at, self._most)
-            elif ledger.settle(hold.name, {kind_of(key): amount for key, amount in amounts.items()}, self._limits, at):
-                ledger.charge(junk, self._limits, at, self._most)
+                ledger.charge(amounts | junk, limits, at, self._most)
+            elif ledger.settle(hold.name, {kind_of(key): amount for key, amount in amounts.items()}, limits, at):
+                ledger.charge(junk, limits, at, self._most)
 
         self._write(change)
 
@@ -155,12 +163,12 @@ class Quotas:
         grant, at = receipt.grant, nanoseconds(now)
         if now > grant.expires + RECEIPT_S:
             raise InvalidAllowance("this receipt comes too late: its grant expired long ago")
-        account = Account(grant.user, grant.tenant)
-        keys = [account.bucket(level) for level in ("user", "tenant") if level in self._limits]
+        account, limits = Account(grant.user, grant.tenant), self._limits
+        keys = [account.bucket(level) for level in ("user", "tenant") if level in limits]
 
         def change(ledger: Ledger) -> int:
             fresh = ledger.settle_receipt(grant.id, receipt.used, at, nanoseconds(grant.expires + RECEIPT_S))
-            ledger.charge(dict.fromkeys(keys, fresh * MICRO), self._limits, at, self._most)
+            ledger.charge(dict.fromkeys(keys, fresh * MICRO), limits, at, self._most)
             return fresh
 
         return self._transact(change)
@@ -217,20 +225,21 @@ class Quotas:
             with self._lock:
                 self._late.append(change)
 
-    def _views(self, ledger: Ledger, account: Account, levels: Sequence[str], now: float) -> list[QuotaView]:
+    def _views(self, ledger: Ledger, account: Account, levels: Sequence[str], limits: Mapping[str, Limit], now: float) -> list[QuotaView]:
         at = nanoseconds(now)
-        ledger.expire(self._limits, at)
-        kept = {level: ledger.bucket(account.bucket(level), self._limits, at, self._most) for level in levels}
-        return [view_of(ledger.levels[key], self._limits[level], level) for level, key in kept.items()]
+        ledger.expire(limits, at)
+        kept = {level: ledger.bucket(account.bucket(level), limits, at, self._most) for level in levels}
+        return [view_of(ledger.levels[key], limits[level], level) for level, key in kept.items()]
 
-    def _amounts(self, account: Account, use: Use) -> dict[str, int] | None:
-        """Millionths per bucket; None when a limited budget meets a price that nobody knows."""
-        amounts = {account.bucket(level): use.tokens * MICRO for level in TOKEN_LEVELS if level in self._limits}
-        if "budget" in self._limits:
-            if use.money is None:
-                return None
-            amounts[account.bucket("budget")] = math.ceil(use.money * MICRO)
-        return amounts
+
+def _amounts(account: Account, use: Use, limits: Mapping[str, Limit]) -> dict[str, int] | None:
+    """Millionths per bucket; None when a limited budget meets a price that nobody knows."""
+    amounts = {account.bucket(level): use.tokens * MICRO for level in TOKEN_LEVELS if level in limits}
+    if "budget" in limits:
+        if use.money is None:
+            return None
+        amounts[account.bucket("budget")] = math.ceil(use.money * MICRO)
+    return amounts
 
 
 def limits_of(policy: QuotaPolicy) -> dict[str, Limit]:
