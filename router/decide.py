@@ -129,7 +129,8 @@ def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[Rou
     tokens, counted = prompt_tokens(request, context)
     if cleared.value is not request:  # redacted: the cloud gets that one, the device may get either
         sent, sent_counted = prompt_tokens(cleared.value, context)
-        tokens, counted = max(tokens, sent), counted and sent_counted
+        tokens = max(tokens, sent) if sent_counted >= counted else tokens
+        counted = counted and sent_counted
     needed = tokens + (request.max_tokens or 1)
     output = (request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n
     costs = priced(context.costs, context.policy.price, request.model)

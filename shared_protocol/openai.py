@@ -76,6 +76,7 @@ class HybridInfo(msgspec.Struct, omit_defaults=True):
     attempts: list[Attempt] = []  # in order
     restarted: bool = False  # on a chunk of its own: what came before is void, the whole answer follows
     continued: bool = False  # on a chunk of its own: the cloud's answer broke off here, the device goes on
+    redacted: dict[str, int] | None = None  # placeholders of each kind in what was sent
 
 
 class TopLogprob(msgspec.Struct):

@@ -19,14 +19,14 @@ from ...router.decide import decide
 from ...router.decision import Decision
 from ...router.quota import QuotaView
 from ...router.quota.quotas import Account, Hold, Use
-from ...router.request import RouteContext
-from ...router.verdict import Verdict
+from ...router.request import RouteContext, RouteRequest
 from ...shared_protocol.errors import ClientClosed, CloudUnreachable, ContextOverflow, HybridError, TemplateError
 from ...shared_protocol.runtime import DeviceState, LinkState
 from ..piece import Piece
 from .answer_state import AnswerState
 from .clouds import Cloud
 from .continue_route import continue_on_device
+from .conversations import Remembered
 from .refusal import Failures, refusal_of
 from .routes import run_route
 from .target import TargetFailed, blame, outcome_of
@@ -37,9 +37,9 @@ MAX_RACES = 16  # how often other requests may take the quota that a decision ha
 class Answer:
     """Drives the state of one request; iterate `pieces` once."""
 
-    def __init__(self, state: AnswerState, floor: Verdict) -> None:
+    def __init__(self, state: AnswerState, remembered: Remembered) -> None:
         self.state = state
-        self._floor = floor
+        self._remembered = remembered
         self._failures = Failures()
         self._hold: Hold | None = None
 
@@ -47,7 +47,7 @@ class Answer:
         """Raises what `refusal_of` makes, or what makes the request unanswerable anywhere."""
         state = self.state
         try:
-            await self._render()
+            state.prompt_ids = await self._render(state.request)
             shown, visible = "", False  # of the answer so far
             broken = False  # what is visible is void, which the next piece has to say
             while True:
@@ -56,7 +56,7 @@ class Answer:
                     raise refusal_of(state, decision, self._failures)
                 state.target = "edge" if decision.route in ("edge", "cascade") or state.cloud is None else state.cloud.name
                 try:
-                    async with aclosing(run_route(state, decision)) as pieces:
+                    async with aclosing(run_route(state, decision, self._remembered.redaction.values())) as pieces:
                         async for piece in pieces:
                             if broken:
                                 yield Piece(mark="restarted")
@@ -91,23 +91,33 @@ class Answer:
             raise
         finally:
             self._settle()
+            self._remembered.end_of_call()
 
     @property
     def _spent(self) -> bool:
         return self._failures.count >= self.state.policy.fallback.attempts and self.state.kept is None
 
-    async def _render(self) -> None:
+    async def _render(self, request: RouteRequest) -> list[int] | None:
         """The prompt by the device's model, which may have to be loaded for it. Raises what is wrong with how that was named."""
         device = self.state.services.device
-        if device is None:
-            return
+        if device is None or self._failures.edge is not None:
+            return None
         try:
             with blame("edge"):
-                self.state.prompt_ids = await device.prompt_ids(self.state.request)
+                return await device.prompt_ids(request)
         except TemplateError as error:
             self._failures.edge = error
         except TargetFailed as failed:
             self._note(failed)
+        return None
+
+    async def _render_sent(self, decision: Decision) -> bool:
+        """The prompt with its placeholders, when the cloud is to get one: the device drafts from nothing else. False: nothing was to do."""
+        state, shareable = self.state, decision.shareable
+        if shareable is None or not decision.replaced or shareable.value == state.sent:
+            return False
+        state.sent, state.sent_ids = shareable.value, await self._render(shareable.value)
+        return True
 
     async def _measure(self) -> None:
         try:
@@ -149,6 +159,8 @@ class Answer:
                 self._gone(cloud)
                 continue
             decision = self._decide_with(link, quota, rejected)
+            while await self._render_sent(decision):  # its tokens are counted now
+                decision = self._decide_with(link, quota, rejected)
             if decision.rule == "capability.cloud_context" and self._too_small(cloud, link, decision):
                 continue
             if not decision.cloud_tokens or await self._reserve(decision):
@@ -177,7 +189,7 @@ class Answer:
         busy = services.clouds.busy(self._failures.clouds) if cloud is None else None
         if busy is not None:
             link, quota = replace(link, reachable=True), QuotaView(0, 0, level="cloud", told_s=busy.retry_after_s)
-        device, ids = self._device(), state.prompt_ids
+        device = self._device()
         able = cloud is not None and cloud.can_speculate and cloud not in self._failures.undrafted
         able = able and state.request.sampling.logprobs is None and device.edge_available and services.can_draft
         context = RouteContext(
@@ -186,8 +198,9 @@ class Answer:
             link=link,
             quota=quota,
             rejected=rejected,
-            count_tokens=None if ids is None else lambda _: len(ids),
-            privacy_floor=self._floor,
+            count_tokens=None if state.prompt_ids is None else lambda asked: len(state.ids_of(asked)),
+            privacy_floor=self._remembered.floor,
+            redaction=self._remembered.redaction,
             moment=state.moment,
             costs=priced(CostModel(), state.policy.price, state.asked_model),
             speculation=services.facts(cloud, link) if able and cloud is not None else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...router.confidence.judgement import Judgement
@@ -25,6 +26,10 @@ class AnswerState:
     stream: bool
     answered_by: str | None = None  # the model that writes the answer, as soon as it is known
     prompt_ids: list[int] | None = None  # by the device's tokenizer; None: it has no model, or cannot render this conversation
+    sent: RouteRequest | None = None  # what the cloud gets, where that holds placeholders ...
+    sent_ids: list[int] | None = None  # ... and its tokens
+    on_placeholders: bool = False  # what the device has computed came from `sent`, as a draft for the cloud must
+    replaced: Mapping[str, int] = field(default_factory=dict)  # placeholders of each kind in what was sent
     decision: Decision | None = None
     cloud: Cloud | None = None  # the target that is asked when the cloud has a part
     target: str = "edge"  # who computes the answer now
@@ -41,6 +46,17 @@ class AnswerState:
     attempts: list[Attempt] = field(default_factory=list)
     traffic: Traffic = field(default_factory=Traffic)
     spans: list[Span] = field(default_factory=list)
+
+    def ids_of(self, request: RouteRequest) -> list[int]:
+        """The tokens of the request as it is, or as it is sent; of no other."""
+        ids = self.prompt_ids if request is self.request else self.sent_ids if request == self.sent else None
+        assert ids is not None
+        return ids
+
+    @property
+    def on_device(self) -> RouteRequest:
+        """What the device answers. Once it has written from placeholders it goes on from them."""
+        return self.sent if self.on_placeholders and self.sent is not None else self.request
 
     @property
     def asked_model(self) -> str | None:
@@ -74,6 +90,7 @@ class AnswerState:
             drafting=_drafting(self.decision),
             device_answer=self.device_answer,
             attempts=list(self.attempts),
+            redacted=dict(self.replaced) or None,
         )
 
 

@@ -128,12 +128,13 @@ class AsyncHybridClient:
             await self._device.load()
 
     def forget(self, conversation: str) -> None:
-        """Drop what privacy remembers of a conversation that has ended."""
+        """Drop what privacy remembers of a conversation that has ended, with the values behind its placeholders."""
         self._conversations.forget(conversation)
 
     async def close(self) -> None:
         """Stop what runs, which ends in ClientClosed, close connections, free the model; may be called again."""
         self._services.closed = True
+        self._conversations.forget_all()
         await self._clouds.close()
         if self._device is not None:
             await self._device.close()

@@ -38,7 +38,7 @@ class ChatOptions(TypedDict, total=False):
     top_logprobs: int | None
     user: str | None  # whose quota is used
     tenant: str | None  # and of which tenant
-    conversation: str | None  # a name under which privacy is remembered when later calls do not repeat all earlier turns
+    conversation: str | None  # a name under which privacy and placeholders are remembered, until `forget`
 
 
 class AsyncCompletions:
@@ -69,9 +69,9 @@ class AsyncCompletions:
         tenant = self._tenant if tenant is None else tenant
         request = RouteRequest.of(messages, user=user, tenant=tenant, sampling=_params(options, seed), model=options.get("model"))
         policy = self._services.policy()
-        floor = self._conversations.enter(options.get("conversation"), request, policy)
+        remembered = self._conversations.enter(options.get("conversation"), request, policy)
         state = AnswerState(self._services, policy, self._services.moment(), request, seed, stream)
-        answer = Answer(state, floor)
+        answer = Answer(state, remembered)
         if stream:
             return await _streamed(state, answer)
         async with aclosing(answer.pieces()) as pieces:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 
 from ...router.cascade import resolve_cascade
@@ -14,11 +14,22 @@ from ..session import EdgeChunk
 from .answer_state import AnswerState
 from .clouds import Cloud
 from .device_first import Watched, device_first
+from .filled_in import filled_in
 from .speculative_route import speculative_route
 from .target import blame
 
 
-def run_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
+def run_route(answer: AnswerState, decision: Decision, values: Mapping[str, str]) -> AsyncGenerator[Piece, None]:
+    """`values`: what is filled in where the cloud, or a device that writes with it, has placeholders instead."""
+    if decision.replaced and decision.route != "cloud":  # both must see the same prompt
+        answer.on_placeholders = True
+    pieces = _route(answer, decision)
+    if not decision.replaced and not answer.on_placeholders:
+        return pieces
+    return filled_in(pieces, values, answer.request.sampling.stop, "edge" if decision.route == "edge" else "cloud")
+
+
+def _route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
     if decision.route == "edge":
         return edge_route(answer)
     if decision.route == "cascade":
@@ -37,8 +48,7 @@ async def edge_route(answer: AnswerState, watched: Watched | None = None) -> Asy
         return
     device = answer.services.device
     assert device is not None
-    assert answer.prompt_ids is not None
-    prompt, params = answer.prompt_ids, answer.request.sampling
+    prompt, params = answer.ids_of(answer.on_device), answer.on_device.sampling
     if params.logprobs is not None:  # those of known tokens are not given again
         answer.begun, answer.begun_ids = [], []
     for piece in answer.begun:
@@ -83,6 +93,7 @@ async def cloud_route(answer: AnswerState, decision: Decision) -> AsyncGenerator
     cloud, request = answer.cloud, decision.shareable
     assert cloud is not None
     assert request is not None
+    answer.replaced = decision.replaced
     with blame("cloud", others=len(answer.services.clouds.targets) > 1):
         if not answer.stream:
             services = answer.services

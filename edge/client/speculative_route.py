@@ -52,14 +52,14 @@ async def speculative_route(answer: AnswerState, decision: Decision) -> AsyncGen
 
 
 async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
-    services, request, prompt = answer.services, decision.shareable, answer.prompt_ids
+    services, request = answer.services, decision.shareable
     device, cloud = services.device, answer.cloud
     assert device is not None
     assert cloud is not None
     assert request is not None
-    assert prompt is not None
     assert decision.plan is not None
-    params = request.value.sampling
+    prompt, params = answer.ids_of(request.value), request.value.sampling
+    answer.replaced = decision.replaced
     opening = Open(
         model=answer.asked_model or cloud.client.model or device.name,
         fingerprint=device.session.held.card.vocabulary if cloud.sends_messages else device.session.held.card.fingerprint,
@@ -112,7 +112,7 @@ async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Pi
 
 def _bill(answer: AnswerState, speculation: Speculation) -> None:
     """What was committed is the user's; what was drafted in vain is counted apart."""
-    prompt, drafts = len(answer.prompt_ids or ()), speculation.drafts
+    prompt, drafts = len(answer.ids_of(answer.on_device)), speculation.drafts
     answer.bill(prompt, len(speculation.output_ids))
     answer.drafts, answer.rejected = drafts, drafts.proposed - drafts.accepted
 
@@ -132,12 +132,11 @@ def _blaming_edge(device: Device) -> Run:
 
 async def _finish_alone(answer: AnswerState, session: Session, speculation: Speculation, lost: HybridError) -> AsyncGenerator[Piece, None]:
     """The device goes on from the committed tokens; that the target's guarantee ends there is told by the spans."""
-    device, prompt = answer.services.device, answer.prompt_ids
+    device = answer.services.device
     assert device is not None
-    assert prompt is not None
     assert answer.decision is not None
     known, origins = speculation.output_ids, speculation.origins
-    params = answer.request.sampling
+    prompt, params = answer.ids_of(answer.on_device), answer.on_device.sampling
     try:
         rest = await device.run(lambda: session.generate(prompt, params, known=known))
     except (ContextOverflow, InvalidRequest) as error:  # longer than the device can hold, or finished but for the cloud's word

@@ -165,7 +165,7 @@ class HybridClient:
         self._loop.run(self._client.load())
 
     def forget(self, conversation: str) -> None:
-        """Drop what privacy remembers of a conversation that has ended."""
+        """Drop what privacy remembers of a conversation that has ended, with the values behind its placeholders."""
         self._client.forget(conversation)
 
     def close(self) -> None:

@@ -1,19 +1,23 @@
-"""A wire that counts: passes bytes between a client and a server, and can be cut."""
+"""A wire that counts and remembers: passes bytes between a client and a server, and can be cut."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 
 @dataclass
 class CountingProxy:
     url: str = ""
-    bytes_to_server: int = 0
+    to_server: bytearray = field(default_factory=bytearray)
     connections: int = 0
+
+    @property
+    def bytes_to_server(self) -> int:
+        return len(self.to_server)
 
 
 @asynccontextmanager
@@ -23,7 +27,8 @@ async def counting_proxy(server_url: str) -> AsyncIterator[CountingProxy]:
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: bool) -> None:
         with suppress(ConnectionError):
             while data := await reader.read(65536):
-                proxy.bytes_to_server += len(data) * count
+                if count:
+                    proxy.to_server += data
                 writer.write(data)
                 await writer.drain()
         writer.close()
