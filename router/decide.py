@@ -22,13 +22,14 @@ import msgspec
 from .cascade import resolve_cascade as resolve_cascade
 from .complexity import Parts, complexity
 from .costs import CostModel, cloud_price, expected_costs, priced
-from .decision import Decision, Provenance, Reason, Route, Scores
+from .decision import Choice as _Choice
+from .decision import Decision, Provenance, Reason, Scores
 from .plan import Plan, plan_speculation
 from .policy import SpeculationPolicy
 from .privacy import Assessment, LocalOnly, Shareable, clear
 from .request import RouteContext, RouteRequest
-from .rule import RuleRoute
-from .rules import Traced, first_match
+from .rules import Traced, deciding, first_match
+from .ruling import bound_by, by_rule
 from .tokens import prompt_tokens
 from .variables import Scene, Values
 
@@ -43,7 +44,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
     else:
         assessment, shareable = cleared.assessment, cleared
         choice = _within_quota(_available(facts, context) or _wanted(facts, context), facts, context)
-    choice = _redacted(_bound(choice, facts), assessment)
+    choice = _redacted(bound_by(choice, facts.rule, facts.plan), assessment)
     to_cloud = choice.route in ("cloud", "cascade", "speculative")
     sync_s = facts.plan.sync_s[facts.plan.draft_len] if facts.plan.sync_s and facts.plan.draft_len else None
     return Decision(
@@ -90,16 +91,6 @@ class _Out:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
-    route: Route
-    reason: Reason
-    rule: str
-    why: str
-    quota_rule: str | None = None  # what of the quota took the cloud away
-    retry_after_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Facts:
     """What the stages look at. `edge_out` and `cloud_out` are None where that side can answer."""
 
@@ -120,7 +111,7 @@ class _Facts:
     @property
     def rule(self) -> Traced | None:
         """The rule that decides, if any does."""
-        return self.rules[-1] if self.rules and self.rules[-1].effect != "skip" else None
+        return deciding(self.rules)
 
 
 def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[RouteRequest] | LocalOnly[RouteRequest]) -> _Facts:
@@ -213,16 +204,12 @@ def _available(facts: _Facts, context: RouteContext) -> _Choice | None:
         return _Choice("refuse", cloud.reason, cloud.rule, f"{edge.why}, and {cloud.why}")
     if cloud is not None:
         wanted = _wanted(facts, context)
-        return (
-            wanted if wanted.route in ("edge", "refuse") else _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
-        )
+        left = _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
+        return wanted if wanted.route in ("edge", "refuse") else left
     if edge is not None:
-        ruled = _by_rule(facts)
-        return (
-            ruled
-            if ruled and ruled.route in ("cloud", "refuse")
-            else _Choice("cloud", edge.reason, edge.rule, f"{edge.why}: the cloud answers")
-        )
+        ruled = by_rule(facts.rule, facts.plan)
+        left = _Choice("cloud", edge.reason, edge.rule, f"{edge.why}: the cloud answers")
+        return ruled if ruled and ruled.route in ("cloud", "refuse") else left
     return None
 
 
@@ -242,31 +229,7 @@ def _within_quota(choice: _Choice, facts: _Facts, context: RouteContext) -> _Cho
 
 def _wanted(facts: _Facts, context: RouteContext) -> _Choice:
     """Where the request should be answered if both sides could: as a rule says, else by its complexity."""
-    return _by_rule(facts) or _by_complexity(facts, context)
-
-
-_REASONS: dict[RuleRoute, Reason] = {
-    "edge": "simple",
-    "cloud": "hard",
-    "cascade": "low_confidence",
-    "speculative": "drafted",
-    "refuse": "blocked",
-}
-
-
-def _by_rule(facts: _Facts) -> _Choice | None:
-    """What the deciding rule wants. Drafting that is impossible leaves its text to the cloud, whose text it would have been."""
-    if facts.rule is None:
-        return None
-    rule, name = facts.rule.rule, f"rule.{facts.rule.rule.name}"
-    why = f"{name}: {rule.reason or rule.when}"
-    if facts.rule.effect == "refuse":
-        return _Choice("refuse", "blocked", name, f"{name} cannot be told: {_unknown(facts.rule)}")
-    if facts.rule.outcome.value is None:
-        why = f"{why} (taken as true: {_unknown(facts.rule)})"
-    if rule.route == "speculative" and facts.plan.mode != "sync":
-        return _Choice("cloud", "hard", name, f"{why}; {facts.plan.why}: the cloud answers")
-    return _Choice(rule.route, _REASONS[rule.route], name, why)
+    return by_rule(facts.rule, facts.plan) or _by_complexity(facts, context)
 
 
 def _redacted(choice: _Choice, assessment: Assessment) -> _Choice:
@@ -275,28 +238,6 @@ def _redacted(choice: _Choice, assessment: Assessment) -> _Choice:
         return choice
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(assessment.replaced.items()))
     return replace(choice, reason="redacted", why=f"{choice.why}; placeholders are sent for {told}")
-
-
-def _unknown(traced: Traced) -> str:
-    outcome = traced.outcome
-    return f"{', '.join(outcome.missing)} not known" if outcome.missing else f"it cannot be computed ({outcome.error})"
-
-
-def _bound(choice: _Choice, facts: _Facts) -> _Choice:
-    """`choice`, unless the deciding rule allows nothing but its own route, which an earlier stage has taken away."""
-    if facts.rule is None or choice.route == "refuse":
-        return choice
-    rule = facts.rule.rule
-    if facts.rule.effect == "match" and (rule.route == choice.route or (rule.fallback and rule.route != "refuse")):
-        return choice
-    if facts.rule.effect == "refuse" or rule.route == "refuse":  # a private request: no rule gives it away, but one may refuse it
-        return _by_rule(facts) or choice
-    name, reason = f"rule.{rule.name}", choice.reason
-    if choice.rule == name:  # drafting that cannot be
-        reason = "blocked"
-    elif reason == "quota_degraded":
-        reason = "over_quota"
-    return replace(choice, route="refuse", reason=reason, rule=name, why=f"{name} allows {rule.route} only; {choice.why}")
 
 
 def _by_complexity(facts: _Facts, context: RouteContext) -> _Choice:

@@ -35,6 +35,18 @@ Reason = Literal[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What one stage of the decision says."""
+
+    route: Route
+    reason: Reason
+    rule: str
+    why: str
+    quota_rule: str | None = None  # what of the quota took the cloud away
+    retry_after_s: float | None = None
+
+
 class Scores(msgspec.Struct, frozen=True):
     complexity: float  # 0 .. below 1
     confidence: float | None  # None until the device has answered, and where it cannot be had

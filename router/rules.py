@@ -68,6 +68,11 @@ def first_match(rules: Sequence[CompiledRule], values: Values) -> tuple[Traced, 
     return tuple(asked)
 
 
+def deciding(asked: Sequence[Traced]) -> Traced | None:
+    """Of what `first_match` gives, the rule that decides, if any does."""
+    return asked[-1] if asked and asked[-1].effect != "skip" else None
+
+
 def trace_all(rules: Sequence[CompiledRule], values: Values) -> tuple[Traced, ...]:
     """What every rule says, those after the first match included."""
     if not rules:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....router.decision import Decision
-from ....router.rules import Traced
+from ....router.rules import Traced, deciding
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 
@@ -14,22 +14,22 @@ _WORDS = {True: "true", False: "false", None: "unknown"}
 def trace_lines(decision: Decision, traced: Sequence[Traced]) -> list[str]:
     """One line per rule, in the order in which they are asked; those after the one that decides are shown too."""
     lines = []
-    deciding = _deciding(decision)
+    decides = deciding(decision.rules)
     for number, one in enumerate(traced):
-        effect = _effect(one, deciding, traced, number)
+        effect = _effect(one, decides, traced, number)
         label = "rules" if number == 0 else ""
         lines.append(f"{label:<11}{_WORDS[one.outcome.value]:<8} {one.rule.name}: {one.rule.when} -> {effect}{_why(one)}")
     return lines
 
 
 def trace_json(decision: Decision, traced: Sequence[Traced]) -> dict[str, Any]:
-    deciding = _deciding(decision)
+    decides = deciding(decision.rules)
     return {
         "rules": [
             {
                 "name": one.rule.name,
                 "result": _WORDS[one.outcome.value],
-                "effect": _effect(one, deciding, traced, number),
+                "effect": _effect(one, decides, traced, number),
                 "missing": list(one.outcome.missing),
                 "error": one.outcome.error or None,
             }
@@ -38,15 +38,11 @@ def trace_json(decision: Decision, traced: Sequence[Traced]) -> dict[str, Any]:
     }
 
 
-def _deciding(decision: Decision) -> str | None:
-    """The rule that has matched, or refused; stages before it may still have had their way."""
-    return decision.rules[-1].rule.name if decision.rules and decision.rules[-1].effect != "skip" else None
-
-
-def _effect(one: Traced, deciding: str | None, traced: Sequence[Traced], number: int) -> str:
-    if one.rule.name == deciding:
+def _effect(one: Traced, decides: Traced | None, traced: Sequence[Traced], number: int) -> str:
+    """Stages before the rules may still have had their way."""
+    if decides is not None and one.rule is decides.rule:
         return "refuse" if one.effect == "refuse" else one.rule.route
-    after = deciding is not None and any(before.rule.name == deciding for before in traced[:number])
+    after = decides is not None and any(before.rule is decides.rule for before in traced[:number])
     return "not asked" if after else "skip"
 
 
