@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hybrid.router.evaluate.outcomes import Outcome
 from hybrid.router.evaluate.scorers import Length, Oracle, Random, Scorer, baselines
-from hybrid.router.evaluate.tfidf_ridge import Sparse, TfidfRidge, solve_ridge
+from hybrid.router.evaluate.tfidf_ridge import TfidfRidge
+from hybrid.router.learned.hashed import Sparse, solve_ridge
 
 ROWS = [
     Outcome("a", "solve the equation x = 3", 0, 1),

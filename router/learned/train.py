@@ -1,0 +1,126 @@
+"""Learning a router from outcomes: one ridge regression per model, calibrated on rows that it has not seen.
+
+Nothing is searched for: the two ridges and the width of the waves are constants, the same for every set of outcomes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...shared_protocol.errors import InvalidRequest
+from ..calibration import fit_logistic
+from ..evaluate.folds import fold_of
+from ..evaluate.outcomes import Outcome
+from .hashed import Counts, Floats, marked_terms_of, solve_ridge
+from .model import RANKS, WAVES, About, Array, Model, standard, waves_of
+from .traits import TRAITS, bounded, traits_of
+
+BUCKETS = 8192
+RIDGE_TERMS = 30.0
+RIDGE_WAVES = 30.0
+LEAST_SCALE = 1e-3  # of a trait that never varies: a prompt where it does is unlike all others
+FOLDS = 5  # for calibration
+LEAST_GROUPS = 50
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Fit:
+    idf: Floats
+    terms: Floats
+    centre: Array
+    scale: Array
+    waves: Floats
+    mean: Floats
+    covariance: Floats
+
+
+def train(rows: Sequence[Outcome], *, edge: str = "", cloud: str = "", trained: str = "") -> Model:
+    """Learn. `edge`, `cloud` and `trained` (a date) are only written down. The same rows in the same order give the same model.
+
+    Raises InvalidRequest for fewer than LEAST_GROUPS different prompts, or where a model is always equally good.
+    """
+    check(rows)
+    counts = Counts.of([bounded(row.prompt) for row in rows], BUCKETS, marked_terms_of)
+    traits = np.array([traits_of(row.prompt) for row in rows])
+    scores = np.array([[row.weak, row.strong] for row in rows])
+    directions, phases = _directions(len(TRAITS))
+    held_out = np.empty_like(scores)
+    fold = fold_of([row.group for row in rows], FOLDS)
+    for number in range(FOLDS):
+        out = fold == number
+        fit = _fit(counts.only(~out), traits[~out], scores[~out], directions, phases)
+        held_out[out] = _apply(fit, counts.only(out), traits[out], directions, phases)
+    fit = _fit(counts, traits, scores, directions, phases)
+    gain = held_out[:, 1] - held_out[:, 0]
+    noise = float(np.sqrt(np.mean((scores[:, 1] - scores[:, 0] - gain) ** 2)))
+    return Model(
+        about=About(edge=edge, cloud=cloud, trained=trained, rows=len(rows), data=data_hash(rows), noise=noise, figures={}),
+        idf=fit.idf.astype(np.float32),
+        terms=fit.terms.astype(np.float32),
+        centre=fit.centre,
+        scale=fit.scale,
+        directions=directions,
+        phases=phases,
+        waves=fit.waves.astype(np.float32),
+        mean=fit.mean.astype(np.float32),
+        covariance=fit.covariance.astype(np.float32),
+        ranks=np.quantile(gain, np.linspace(0, 1, RANKS)).astype(np.float32),
+        edge=fit_logistic(held_out[:, 0].tolist(), scores[:, 0].tolist()),
+        cloud=fit_logistic(held_out[:, 1].tolist(), scores[:, 1].tolist()),
+    )
+
+
+def check(rows: Sequence[Outcome]) -> None:
+    """Raises InvalidRequest where there is nothing to learn."""
+    groups = len({row.group for row in rows})
+    if groups < LEAST_GROUPS:
+        raise InvalidRequest(f"{groups} different prompts are too few to learn from", hint=f"give outcomes of {LEAST_GROUPS} at least")
+    for side in ("weak", "strong"):
+        if len({getattr(row, side) for row in rows}) == 1:
+            raise InvalidRequest(f"the {side} model has the same score on every row", param=side, hint="give outcomes of both kinds")
+
+
+def data_hash(rows: Sequence[Outcome]) -> str:
+    """16 hex digits, the same in any order of the rows."""
+    lines = sorted(f"{row.group} {row.weak!r} {row.strong!r}" for row in rows)
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _directions(traits: int) -> tuple[Array, Array]:
+    random = np.random.default_rng(0)
+    directions = random.standard_normal((traits, WAVES)) / np.sqrt(traits)
+    return directions.astype(np.float32), random.uniform(0, 2 * np.pi, WAVES).astype(np.float32)
+
+
+def _fit(counts: Counts, traits: Floats, scores: Floats, directions: Array, phases: Array) -> _Fit:
+    """Both blocks of columns at once: the waves are solved for exactly, and the terms in what the waves leave unexplained."""
+    centre = traits.mean(axis=0).astype(np.float32)
+    scale = np.maximum(traits.std(axis=0), LEAST_SCALE).astype(np.float32)
+    wave = waves_of(standard(traits, centre, scale), directions, phases)
+    inverse = np.linalg.inv(wave.T @ wave + RIDGE_WAVES * np.eye(WAVES))
+    idf = counts.idf()
+    tfidf = counts.times(idf)
+    mean = scores.mean(axis=0)
+
+    def unexplained(rows: Floats) -> Floats:
+        left: Floats = rows - wave @ (inverse @ (wave.T @ rows))
+        return left
+
+    sides = [scores[:, side] - mean[side] for side in range(2)]
+    terms = [solve_ridge(tfidf, target, RIDGE_TERMS, without=unexplained, tolerance=1e-4) for target in sides]
+    waves = [inverse @ (wave.T @ (target - tfidf.of(words))) for target, words in zip(sides, terms, strict=True)]
+    return _Fit(idf, np.stack(terms, 1), centre, scale, np.stack(waves, 1), mean, RIDGE_WAVES * inverse)
+
+
+def _apply(fit: _Fit, counts: Counts, traits: Floats, directions: Array, phases: Array) -> Floats:
+    """[n, 2] raw scores."""
+    tfidf = counts.times(fit.idf)
+    words = np.stack([tfidf.of(fit.terms[:, side]) for side in range(2)], axis=1)
+    found: Floats = fit.mean + words + waves_of(standard(traits, fit.centre, fit.scale), directions, phases) @ fit.waves
+    return found
+
+
