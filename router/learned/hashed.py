@@ -1,7 +1,7 @@
 """Words as numbers: hashed TF-IDF, and a ridge regression that needs no matrix.
 
-    x(text)[h] = (1 + ln count) * idf(h), h = CRC-32 of a word or sign modulo the buckets, scaled to length 1
-    idf(h)     = ln((1 + texts) / (1 + texts with h)) + 1
+x(text)[h] = (1 + ln count) * idf(h), h = CRC-32 of a word or sign modulo the buckets, scaled to length 1
+idf(h)     = ln((1 + texts) / (1 + texts with h)) + 1
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def terms_of(text: str) -> list[str]:
 def marked_terms_of(text: str) -> list[str]:
     """The same, and once more where they open or close the text: how a prompt begins and ends tells the kind of task."""
     terms = terms_of(text)
+    if not terms:
+        return []
     opening = [f"^{place}{term}" for place, term in enumerate(terms[:OPENING])]
     closing = [f"${place}{term}" for place, term in enumerate(reversed(terms[-CLOSING:]))]
     return [*terms, *opening, *closing, "^" + " ".join(terms[:2])]

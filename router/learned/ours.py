@@ -9,7 +9,7 @@ import numpy as np
 from ...shared_protocol.errors import InvalidRequest
 from ..evaluate.outcomes import Outcome
 from .hashed import Floats
-from .model import Model, predict, raw_scores
+from .model import Model, raw_scores
 from .train import train
 
 
@@ -36,7 +36,8 @@ class Ours:
         found: Floats = raw @ [-1, 1] - float(self.model.mean[1] - self.model.mean[0])
         return found
 
-    def probabilities(self, prompts: Sequence[str]) -> Floats:
-        """[n, 2]: calibrated chances that the weak and the strong model answer right."""
-        found = [predict(self.model, prompt) for prompt in prompts]
-        return np.array([[one.p_edge, one.p_cloud] for one in found]).reshape(-1, 2)
+    def forecast(self, prompts: Sequence[str]) -> tuple[Floats, Floats]:
+        """Calibrated chances that the weak and that the strong model answer right, each [n]."""
+        raw, _ = raw_scores(self.model, prompts)
+        edge, cloud = self.model.edge, self.model.cloud
+        return np.array([edge(score) for score in raw[:, 0].tolist()]), np.array([cloud(score) for score in raw[:, 1].tolist()])

@@ -41,16 +41,17 @@ class _Fit:
 def train(rows: Sequence[Outcome], *, edge: str = "", cloud: str = "", trained: str = "") -> Model:
     """Learn. `edge`, `cloud` and `trained` (a date) are only written down. The same rows in the same order give the same model.
 
-    Raises InvalidRequest for fewer than LEAST_GROUPS different prompts, or where a model is always equally good.
+    Raises InvalidRequest for rows of one prompt only. Whether there are enough to be of use is `check_enough`.
     """
-    check(rows)
     counts = Counts.of([bounded(row.prompt) for row in rows], BUCKETS, marked_terms_of)
     traits = np.array([traits_of(row.prompt) for row in rows])
     scores = np.array([[row.weak, row.strong] for row in rows])
     directions, phases = _directions(len(TRAITS))
     held_out = np.empty_like(scores)
-    fold = fold_of([row.group for row in rows], FOLDS)
-    for number in range(FOLDS):
+    groups = [row.group for row in rows]
+    folds = min(FOLDS, max(2, len(set(groups))))
+    fold = fold_of(groups, folds)
+    for number in range(folds):
         out = fold == number
         fit = _fit(counts.only(~out), traits[~out], scores[~out], directions, phases)
         held_out[out] = _apply(fit, counts.only(out), traits[out], directions, phases)
@@ -74,7 +75,7 @@ def train(rows: Sequence[Outcome], *, edge: str = "", cloud: str = "", trained: 
     )
 
 
-def check(rows: Sequence[Outcome]) -> None:
+def check_enough(rows: Sequence[Outcome]) -> None:
     """Raises InvalidRequest where there is nothing to learn."""
     groups = len({row.group for row in rows})
     if groups < LEAST_GROUPS:
@@ -101,7 +102,7 @@ def _fit(counts: Counts, traits: Floats, scores: Floats, directions: Array, phas
     centre = traits.mean(axis=0).astype(np.float32)
     scale = np.maximum(traits.std(axis=0), LEAST_SCALE).astype(np.float32)
     wave = waves_of(standard(traits, centre, scale), directions, phases)
-    inverse = np.linalg.inv(wave.T @ wave + RIDGE_WAVES * np.eye(WAVES))
+    inverse: Floats = np.linalg.inv(wave.T @ wave + RIDGE_WAVES * np.eye(WAVES)).astype(np.float64, copy=False)
     idf = counts.idf()
     tfidf = counts.times(idf)
     mean = scores.mean(axis=0)
@@ -113,7 +114,8 @@ def _fit(counts: Counts, traits: Floats, scores: Floats, directions: Array, phas
     sides = [scores[:, side] - mean[side] for side in range(2)]
     terms = [solve_ridge(tfidf, target, RIDGE_TERMS, without=unexplained, tolerance=1e-4) for target in sides]
     waves = [inverse @ (wave.T @ (target - tfidf.of(words))) for target, words in zip(sides, terms, strict=True)]
-    return _Fit(idf, np.stack(terms, 1), centre, scale, np.stack(waves, 1), mean, RIDGE_WAVES * inverse)
+    covariance: Floats = RIDGE_WAVES * inverse
+    return _Fit(idf, np.stack(terms, 1), centre, scale, np.stack(waves, 1), mean, covariance)
 
 
 def _apply(fit: _Fit, counts: Counts, traits: Floats, directions: Array, phases: Array) -> Floats:
@@ -122,5 +124,3 @@ def _apply(fit: _Fit, counts: Counts, traits: Floats, directions: Array, phases:
     words = np.stack([tfidf.of(fit.terms[:, side]) for side in range(2)], axis=1)
     found: Floats = fit.mean + words + waves_of(standard(traits, fit.centre, fit.scale), directions, phases) @ fit.waves
     return found
-
-
