@@ -36,8 +36,8 @@ class Ours:
         found: Floats = raw @ [-1, 1] - float(self.model.mean[1] - self.model.mean[0])
         return found
 
-    def forecast(self, prompts: Sequence[str]) -> tuple[Floats, Floats]:
-        """Calibrated chances that the weak and that the strong model answer right, each [n]."""
+    def probabilities(self, prompts: Sequence[str]) -> Floats:
+        """[n, 2]: calibrated chances that the weak and that the strong model answer right."""
         raw, _ = raw_scores(self.model, prompts)
-        edge, cloud = self.model.edge, self.model.cloud
-        return np.array([edge(score) for score in raw[:, 0].tolist()]), np.array([cloud(score) for score in raw[:, 1].tolist()])
+        maps = (self.model.edge, self.model.cloud)
+        return np.array([[one(score) for one, score in zip(maps, row, strict=True)] for row in raw.tolist()]).reshape(-1, 2)
