@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from .cascade import DRAFT_TOKENS
 from .cascade import resolve_cascade as resolve_cascade
 from .complexity import Parts, complexity
 from .costs import CostModel, cloud_price, expected_costs, priced
 from .decision import Choice as _Choice
-from .decision import Decision, Provenance, Reason, Scores
+from .decision import Decision, Provenance, Reason, Route, Scores
 from .plan import Plan, plan_speculation
 from .policy import SpeculationPolicy
 from .privacy import Assessment, LocalOnly, Shareable, clear
@@ -64,13 +65,13 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
         provenance=Provenance(context.policy.hash, "exact" if facts.counted else "estimated", None, context.policy.version),
         why=choice.why,
         prompt_tokens=facts.prompt_tokens,
-        cloud_tokens=facts.prompt_tokens + facts.output_tokens if to_cloud else 0,
+        cloud_tokens=sum(_cloud_use(choice.route, facts, context)) if to_cloud else 0,
         parts=facts.parts,
         assessment=assessment,
         plan=facts.plan if shareable is not None else None,
         shareable=shareable if to_cloud else None,
         rules=facts.rules,
-        cost=facts.money if to_cloud else None,
+        cost=_money(choice.route, facts, context) if to_cloud else None,
         quota_rule=choice.quota_rule,
         retry_after_s=choice.retry_after_s,
     )
@@ -100,7 +101,6 @@ class _Facts:
     counted: bool
     output_tokens: int  # asked for, or assumed; of all n answers
     costs: CostModel
-    money: float | None  # what the cloud would take for both; None: not known
     edge_out: _Out | None
     edge_weak: _Out | None  # the device can answer, but the policy would rather spare it
     cloud_out: _Out | None
@@ -138,7 +138,6 @@ def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[Rou
         counted=counted,
         output_tokens=output,
         costs=costs,
-        money=cloud_price(costs, tokens, output),
         edge_out=_edge_out(needed, context),
         edge_weak=_edge_weak(tokens, context),
         cloud_out=_cloud_out(needed, context),
@@ -215,7 +214,7 @@ def _available(facts: _Facts, context: RouteContext) -> _Choice | None:
 
 def _within_quota(choice: _Choice, facts: _Facts, context: RouteContext) -> _Choice:
     """`choice`, or what becomes of it when it would use the cloud and a bucket does not hold that much."""
-    needed, money, quota = facts.prompt_tokens + facts.output_tokens, facts.money, context.quota
+    needed, money, quota = sum(_cloud_use(choice.route, facts, context)), _money(choice.route, facts, context), context.quota
     if choice.route in ("edge", "refuse") or (blocking := quota.blocking(needed, money)) is None:
         return choice
     rule = blocking.rule if not quota.can_ever_admit(needed, money) or blocking.level in ("cloud", "store") else "quota.on_exhausted"
@@ -225,6 +224,17 @@ def _within_quota(choice: _Choice, facts: _Facts, context: RouteContext) -> _Cho
     if context.policy.quota.on_exhausted == "refuse":
         return _Choice("refuse", "over_quota", rule, why, rule, wait)
     return _Choice("edge", "quota_degraded", rule, f"{why}: the device answers instead", rule, wait)
+
+
+def _cloud_use(route: Route, facts: _Facts, context: RouteContext) -> tuple[int, int]:
+    """Tokens of the prompt and of the answer that the cloud computes, at most: the device's answer may be part of the prompt."""
+    draft = facts.output_tokens + DRAFT_TOKENS if route == "cascade" and context.policy.cascade.draft_as_context else 0
+    return facts.prompt_tokens + draft, facts.output_tokens
+
+
+def _money(route: Route, facts: _Facts, context: RouteContext) -> float | None:
+    """What the cloud would take for them; None: not known."""
+    return cloud_price(facts.costs, *_cloud_use(route, facts, context))
 
 
 def _wanted(facts: _Facts, context: RouteContext) -> _Choice:

@@ -121,6 +121,12 @@ class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     quantile_weight: Annotated[float, Meta(ge=0, le=1, description="What it weighs against their geometric mean.")]
 
 
+class CascadePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the cloud is asked when the device's answer is not kept."""
+
+    draft_as_context: Annotated[bool, Meta(description="It gets the device's answer as well, unless that is private.")]
+
+
 class QuotaPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much of the cloud may be used: buckets that fill at a steady rate, all of which must admit a request."""
 
@@ -190,6 +196,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     privacy: PrivacyPolicy
     complexity: ComplexityPolicy
     confidence: ConfidencePolicy
+    cascade: CascadePolicy
     quota: QuotaPolicy
     price: PricePolicy
     fallback: FallbackPolicy

@@ -50,6 +50,7 @@ class DeviceAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     calibration_id: str | None = None
     tokens: int = 0  # that the device computed before it was decided
     saved_at_most: int | None = None  # tokens up to max_tokens that an answer given up in mid-text was spared
+    draft: str | None = None  # where the policy has it go along as a draft: sent, private (it stayed here) or too_long
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):

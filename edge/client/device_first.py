@@ -6,6 +6,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+import msgspec
+
+from ...router.cascade import add_draft
 from ...router.confidence.early import best_possible, is_lost
 from ...router.confidence.gate import Gate, TaskGroup, task_group
 from ...router.confidence.judgement import Judgement, judge, out_of_reach, stopped
@@ -55,6 +58,18 @@ async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGen
     answer.judgement = judgement
     answer.device_answer = _told(judgement, len(watched.ids), answer.request.max_tokens)
     return judgement
+
+
+def offer_draft(answer: AnswerState, decision: Decision) -> Decision:
+    """The decision to ask the cloud, with the device's whole answer in what is sent, where the policy says so and privacy lets it."""
+    policy = answer.policy
+    if not policy.cascade.draft_as_context or not answer.kept or answer.device_answer is None:
+        return decision
+    context = None if answer.cloud is None else answer.cloud.monitor.hoped.cloud_context
+    draft = "".join(piece.text for piece in answer.kept)
+    decision, state = add_draft(decision, draft, len(answer.kept), policy, context)
+    answer.device_answer = msgspec.structs.replace(answer.device_answer, draft=state)
+    return decision
 
 
 async def _write(

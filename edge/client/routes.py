@@ -13,7 +13,7 @@ from ..piece import Piece, usage_of
 from ..session import EdgeChunk
 from .answer_state import AnswerState
 from .clouds import Cloud
-from .device_first import Watched, device_first
+from .device_first import Watched, device_first, offer_draft
 from .filled_in import filled_in
 from .speculative_route import speculative_route
 from .target import blame
@@ -78,6 +78,8 @@ async def cascade_route(answer: AnswerState, decision: Decision) -> AsyncGenerat
     watched, first = Watched(), answer.judgement is None
     judgement = answer.judgement or await device_first(answer, decision, edge_route(answer, watched), watched)
     answer.decision = decision = resolve_cascade(decision, judgement)
+    if decision.route == "cascade":
+        answer.decision = decision = offer_draft(answer, decision)
     if decision.route == "cascade" and answer.cloud is not None:
         if first and watched.ids:
             answer.tried("edge", decision.reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -164,3 +165,42 @@ async def test_a_policy_that_judges_nothing_keeps_the_answer_and_shows_it_as_it_
         assert client._services.device is not None
         assert client._services.device.session.held.length < 150
         await chunks.close()
+
+
+DRAFTED = NEVER_GOOD + 'signal = "blend"\n[cascade]\ndraft_as_context = true\n'
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_the_cloud_gets_the_device_s_answer_as_a_draft_where_the_policy_says_so(smollm2: Model, streamed: bool) -> None:
+    async with client_of(smollm2, TO_EDGE) as (client, _):
+        draft = text_of(await ask(client))
+    async with client_of(smollm2, DRAFTED, well) as (client, server):
+        if streamed:
+            info = (await stream(client))[-1].hybrid
+        else:
+            info = (await ask(client)).hybrid
+    assert info is not None and info.device_answer is not None and info.device_answer.draft == "sent"
+    (asked,) = [request.json() for request in server.requests if request.method == "POST"]
+    (message,) = asked["messages"]
+    assert message["content"].startswith("Say hello.\n\n") and message["content"].endswith(f"Draft:\n{draft}")
+
+
+async def test_a_draft_that_holds_something_private_is_not_sent(smollm2: Model) -> None:
+    async with client_of(smollm2, TO_EDGE) as (client, _):
+        draft = text_of(await ask(client, max_tokens=20, temperature=0.0))
+    word = max(re.findall(r"[a-z]{3,}", draft.lower()), key=len)
+    private = f"{DRAFTED}[privacy]\ntopic_words = [{word!r}]\n"
+    async with client_of(smollm2, private, well) as (client, server):
+        answer = await ask(client, max_tokens=20, temperature=0.0)
+    assert text_of(answer) == "from afar"
+    assert first(answer).draft == "private"
+    (asked,) = [request.json() for request in server.requests if request.method == "POST"]
+    assert asked["messages"] == [{"role": "user", "content": "Say hello."}]
+
+
+async def test_an_answer_that_was_given_up_is_no_draft(smollm2: Model) -> None:
+    async with client_of(smollm2, GIVEN_UP + "[cascade]\ndraft_as_context = true\n", well) as (client, server):
+        answer = await ask(client)
+    assert (first(answer).gate, first(answer).draft) == ("stopped_early", None)
+    (asked,) = [request.json() for request in server.requests if request.method == "POST"]
+    assert asked["messages"] == [{"role": "user", "content": "Say hello."}]
