@@ -16,6 +16,7 @@ from .decide import scene_of
 from .expression import always_false
 from .policy import Policy
 from .policy_file import line_of, line_of_rule
+from .redact.mapping import RedactionMapping
 from .request import RouteContext, RouteRequest
 from .rules import CompiledRule, Traced, trace_all
 from .variables import VARIABLES, Values
@@ -54,7 +55,7 @@ def cover(policy: Policy, requests: Iterable[RouteRequest], context: RouteContex
     """Ask every rule about every request, in the surroundings of `context`, whose policy is not looked at."""
     found = Coverage()
     for request in requests:
-        values = Values(scene_of(request, replace(context, policy=policy)))
+        values = Values(scene_of(request, replace(context, policy=policy, redaction=RedactionMapping.of_a_dry_run())))
         _count(trace_all(policy.compiled_rules, values), found)
     return found
 

@@ -18,6 +18,7 @@ from ..decision import Decision, Reason, Route
 from ..plan import SpeculationFacts
 from ..policy import Policy
 from ..quota.quotas import full_view
+from ..redact.mapping import RedactionMapping
 from ..request import Moment, RouteContext
 from ..verdict import Verdict
 from .rows import Row
@@ -95,7 +96,12 @@ def replay(rows: Sequence[Row], policy: Policy, world: World | None = None) -> l
     """In the order of the rows."""
     world = world or World()
     context = world.around(policy)
-    return [_decided(row, decide(row.request, at(row.time, context)), context, world.handover) for row in rows]
+    return [_decided(row, decide(row.request, _of_its_own(at(row.time, context))), context, world.handover) for row in rows]
+
+
+def _of_its_own(context: RouteContext) -> RouteContext:
+    """Each row is a conversation."""
+    return replace(context, redaction=RedactionMapping.of_a_dry_run())
 
 
 def at(time: float | None, context: RouteContext) -> RouteContext:

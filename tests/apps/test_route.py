@@ -1,6 +1,7 @@
 """`hybrid route` explains one prompt: the same decision as serving would make, nothing sent, exit code 0 also for a refusal."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,34 @@ def test_bad_input_is_a_typed_error(tmp_path: Path) -> None:
         assert isinstance(run("--messages", str(tmp_path / "bad.json")).exception, InvalidRequest)
     assert isinstance(run("hi", "--policy", str(tmp_path / "none.toml")).exception, ConfigError)
     assert isinstance(run("--messages", str(tmp_path / "none.json")).exception, NotFound)
+
+
+REDACTED = f"Write to jane@example.com and bob@example.com. {HARD}"
+
+
+@pytest.fixture
+def redacting(tmp_path: Path) -> str:
+    policy = tmp_path / "ours.toml"
+    policy.write_text('[privacy]\nemail = "redact"\n')
+    return str(policy)
+
+
+def test_what_would_be_redacted_is_shown_as_kinds_and_counts(redacting: str) -> None:
+    result = run("--policy", redacting, REDACTED)
+    assert "\nredacted   placeholders for 2 email\n" in result.output
+    assert "\nreason     redacted\n" in result.output
+    assert "[EMAIL_1_" not in result.output and "example.com" not in result.output
+    assert "redacted   placeholders for 2 email, if it were sent\n" in run("--policy", redacting, "--no-cloud", REDACTED).output
+    found = printed("--policy", redacting, REDACTED)
+    assert (found["reason"], found["scores"]["privacy"], found["replaced"]) == ("redacted", "redact", {"email": 2})
+
+
+def test_the_prompt_with_its_placeholders_is_shown_when_asked_for(redacting: str) -> None:
+    result = run("--policy", redacting, "--show-redacted", REDACTED)
+    shown = result.output.splitlines()[-1]
+    assert re.fullmatch(r"user: Write to \[EMAIL_1_[a-z]{8}\] and \[EMAIL_2_[a-z]{8}\]\. " + re.escape(HARD), shown)
+    assert run("--policy", redacting, "--show-redacted", REDACTED).output == result.output
+    sent = printed("--policy", redacting, "--show-redacted", REDACTED)["sent"]
+    assert shown == f"user: {sent['messages'][0]['content']}"
+    assert run("--show-redacted", REDACTED).output.endswith("\nNothing of it may be sent.\n")
+    assert printed("--show-redacted", REDACTED)["sent"] is None

@@ -15,12 +15,14 @@ from ....router.decision import Decision
 from ....router.plan import SpeculationFacts
 from ....router.policy import Policy
 from ....router.quota.quotas import full_view
+from ....router.redact.mapping import RedactionMapping
 from ....router.request import RouteContext, RouteRequest, TokenCounter
 from ....router.rules import trace_all
 from ....router.variables import Values
 from ....shared_protocol.errors import InvalidRequest, NotFound
 from ....shared_protocol.runtime import DeviceState, LinkState
 from .facts import at_option, fact_option, with_facts
+from .redacted import redacted_lines, shown_redacted
 from .trace import trace_json, trace_lines
 
 BAR = 20  # characters of a full bar
@@ -40,6 +42,7 @@ BAR = 20  # characters of a full bar
 @click.option("--model", help="Count tokens with this model's tokenizer (an id of the store, or a path).")
 @click.option("--no-device", is_flag=True, help="As if no model answered on the device.")
 @click.option("--no-cloud", is_flag=True, help="As if the cloud could not be reached.")
+@click.option("--show-redacted", is_flag=True, help="Print what the cloud would get, with placeholders for what the policy redacts.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     prompt: str | None,
@@ -53,6 +56,7 @@ def explain(
     model: str | None,
     no_device: bool,
     no_cloud: bool,
+    show_redacted: bool,
     as_json: bool,
 ) -> None:
     """Explain where PROMPT would be answered, and why ("-" reads it from standard input).
@@ -69,14 +73,17 @@ def explain(
         quota=full_view(policy.quota),
         count_tokens=_counter(model) if model else None,
         speculation=SpeculationFacts(),
+        redaction=RedactionMapping.of_a_dry_run(),
     )
     context = with_facts(context, facts, at)
     decision = decide(request, context)
     traced = trace_all(policy.compiled_rules, Values(scene_of(request, context)))
+    sent = shown_redacted(request, policy, RedactionMapping.of_a_dry_run()) if show_redacted else None
     if not as_json:
-        click.echo("\n".join([describe(decision, policy), *trace_lines(decision, traced)]))
+        lines = [describe(decision, policy), *trace_lines(decision, traced), *(redacted_lines(sent) if show_redacted else ())]
+        click.echo("\n".join(lines))
         return
-    shown = msgspec.to_builtins(decision.report())
+    shown = msgspec.to_builtins(decision.report()) | ({"sent": sent} if show_redacted else {})
     click.echo(msgspec.json.encode(shown | trace_json(decision, traced) if traced else shown).decode())
 
 
@@ -90,6 +97,7 @@ def describe(decision: Decision, policy: Policy) -> str:
         ("rule", decision.rule),
         ("why", decision.why),
         ("privacy", decision.scores.privacy + _findings(decision)),
+        *([("redacted", _replaced(decision))] if decision.assessment.replaced else []),
         ("complexity", f"{_bar(decision.scores.complexity)} {decision.scores.complexity:.2f}{_parts(decision.parts)}"),
         ("bands", f"edge < {bands.cascade_from:g} <= cascade < {bands.hard_from:g} <= cloud"),
         ("tokens", f"{decision.prompt_tokens} in the prompt{counted}"),
@@ -104,6 +112,11 @@ def describe(decision: Decision, policy: Policy) -> str:
 def _findings(decision: Decision) -> str:
     found = [f"{count} {kind}" for kind, count in decision.assessment.findings.items()]
     return f" ({', '.join(found)})" if found else ""
+
+
+def _replaced(decision: Decision) -> str:
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(decision.assessment.replaced.items()))
+    return f"placeholders for {told}" + ("" if decision.replaced else ", if it were sent")
 
 
 def _parts(parts: Parts) -> str:

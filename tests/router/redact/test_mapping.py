@@ -55,6 +55,11 @@ def test_nothing_of_it_is_shown_or_written() -> None:
             write(into)
 
 
+def test_every_dry_run_shows_the_same() -> None:
+    one, two = (RedactionMapping.of_a_dry_run().placeholder("email", "jane@example.com") for _ in range(2))
+    assert one == two != RedactionMapping().placeholder("email", "jane@example.com")
+
+
 def test_it_takes_no_more_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_VALUES", 2)
     into = mapping()
