@@ -47,7 +47,7 @@ DIGITS = (
     Digits("de.idnr", "DE", said=((11,), (2, 3, 3, 3)), words="steuer\\w*|id-nr|idnr|tax id\\w*|tin"),
     Digits("dk.cpr", "DK", said=((6, 4), (10,)), words="cpr|personnummer\\w*"),
     Digits("ee.ik", "EE", said=((11,),), words="isikukood\\w*"),
-    Digits("fr.nir", "FR", alone=((15,), (1, 2, 2, 2, 3, 3, 2), (13, 2)), between=" "),
+    Digits("fr.nir", "FR", alone=((1, 2, 2, 2, 3, 3, 2), (13, 2)), said=((15,),), words="nir|insee|sécurité sociale|sécu", between=" "),
     Digits("gb.nhs", "GB", said=((3, 3, 4), (10,)), words="nhs|health service"),
     Digits("gb.utr", "GB", said=((10,), (5, 5)), words="utr|taxpayer reference"),
     Digits("gr.amka", "GR", said=((11,),), words="amka|αμκα"),

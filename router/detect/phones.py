@@ -94,6 +94,8 @@ def _shaped(text: str, groups: list[tuple[int, int]], left: int) -> Iterator[tup
         elif before == "+" or (before == "(" and text[start - 2 : start - 1] == "+"):
             hit = left >= 8 and not _SUM.search(text, max(0, start - 3), start)
             last = _groups_within(lengths, at, 15)
+        elif first[0] == "0" and at and before in "-.":  # inside of a number with hyphens
+            hit = False
         elif first.startswith("00"):  # 0049 30 ...
             hit = several and 10 <= left <= 16 and len(first) > 2 and first[2] != "0"
         elif first.startswith("0") and several:  # 030 123 ..., 01.84.17. ...

@@ -67,6 +67,8 @@ def _ends_later(lower: str, end: int) -> bool:
 
 def _without_tail(text: str, start: int, end: int) -> int:
     """The end of an address that begins before `start`; a bracket belongs to it when it was opened in it."""
-    while end > start and text[end - 1] in _TAIL and not (text[end - 1] == ")" and "(" in text[start:end]):
+    while end > start and text[end - 1] in _TAIL:
+        if text[end - 1] == ")" and text.count(")", start, end) <= text.count("(", start, end):
+            break
         end -= 1
     return end

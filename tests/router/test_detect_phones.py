@@ -68,6 +68,8 @@ def test_order_numbers_dates_and_versions_are_no_phones(text: str) -> None:
         ("1 234 567 mobile users", None),
         ("I have 4673395 calls", None),
         ("f(1)+12345678", None),
+        ("order 750-0052332-9340185", None),
+        ("no. 12-030-123456", None),
         ("x = 3+12345678", None),
         ("123-45-6780", None),  # a social security number
         ("(415) 555-0123 1-week camp", "(415) 555-0123"),

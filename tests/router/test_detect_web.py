@@ -9,6 +9,7 @@ from hybrid.router.detect.web import find_urls
     ("text", "values"),
     [
         ("see https://www.example.com/a_(b)?q=1&r=2#top.", ["https://www.example.com/a_(b)?q=1&r=2#top"]),
+        ("(https://example.org/a_(b))", ["https://example.org/a_(b)"]),
         ("(http://example.org)", ["http://example.org"]),
         ("[docs](https://example.org/x), or <ftp://files.example.net/y>", ["https://example.org/x", "ftp://files.example.net/y"]),
         ("**https://example.org/x**", ["https://example.org/x"]),
