@@ -41,6 +41,8 @@ Signal = Literal[
     "margin_quantile",
     "entropy",
     "entropy_quantile",
+    "p_true",
+    "agreement",
     "none",
 ]
 Phrase = Annotated[
@@ -115,6 +117,7 @@ class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     threshold: Annotated[float, Meta(ge=0, le=1, description="It is kept from this confidence on.")]
     gate: Annotated[str, Meta(max_length=4096, description="File of a gate: the confidence is the probability of being right.")]
     error_rate: Annotated[float, Meta(ge=0, le=1, description="Kept where the gate promises this rate of errors; 0: use threshold.")]
+    samples: Annotated[int, Meta(ge=1, le=16, description="More answers that are drawn for the signal agreement.")]
     stop_after: Annotated[int, Meta(ge=1, le=2**40, description="Tokens before an answer can be given up in mid-text.")]
     stop_below: Annotated[float, Meta(ge=0, le=1, description="Given up where its tokens' mean probability is lower. 0: never.")]
     quantile: Annotated[float, Meta(ge=0, le=1, description="Which quantile of the token probabilities is looked at.")]

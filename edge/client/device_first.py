@@ -18,7 +18,9 @@ from ...router.decision import Decision
 from ...router.policy import ConfidencePolicy
 from ...shared_protocol.openai import DeviceAnswer
 from ..piece import Piece
+from ..self_check import answers_agree, p_true
 from .answer_state import AnswerState
+from .target import blame
 
 
 @dataclass(slots=True)
@@ -54,10 +56,25 @@ async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGen
             answer.kept = written
         else:
             answer.begun, answer.begun_ids = written, watched.ids
-        judgement = given_up or judge(confidence(watched.signals, policy), policy, gate, group)
+        judgement = given_up or judge(await _value(answer, watched, written), policy, gate, group)
     answer.judgement = judgement
     answer.device_answer = _told(judgement, len(watched.ids), answer.request.max_tokens)
     return judgement
+
+
+async def _value(answer: AnswerState, watched: Watched, written: list[Piece]) -> float | None:
+    """The policy's signal of a whole answer: of its tokens, or of what the model says when it is asked again."""
+    policy, device, prompt = answer.policy.confidence, answer.services.device, answer.prompt_ids
+    if policy.signal not in ("p_true", "agreement"):
+        return confidence(watched.signals, policy)
+    assert device is not None and prompt is not None
+    text = "".join(piece.text for piece in written)
+    with blame("edge"):
+        async with device.turn() as session:
+            if policy.signal == "p_true":
+                return await device.run(lambda: p_true(session, answer.request.to_openai(), text))
+            params = answer.request.sampling
+            return await device.run(lambda: answers_agree(session, prompt, params, text, policy.samples))
 
 
 def offer_draft(answer: AnswerState, decision: Decision) -> Decision:

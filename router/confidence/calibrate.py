@@ -21,7 +21,7 @@ from ..evaluate.reliability import Reliability
 from ..policy import ConfidencePolicy
 from .early import stop_bound
 from .gate import Gate, GroupGate, Promise, Stop, TaskGroup
-from .signals import confidence
+from .signals import SIGNALS, confidence
 from .threshold import promise_by_halves
 from .token_signal import TokenSignal
 
@@ -45,8 +45,11 @@ class Judged:
 def calibrate(rows: Sequence[Judged], card: ModelCard, policy: ConfidencePolicy, data_hash: str) -> Gate:
     """A gate for the policy's signal and the model of `card`. What cannot be promised from so few outcomes is left out.
 
-    Raises InvalidRequest for a group with fewer than two outcomes per fold, or of which all, or none, are right.
+    Raises InvalidRequest for a signal that is not made of tokens, and for a group with fewer than two outcomes per fold, or of which all,
+    or none, are right.
     """
+    if policy.signal not in SIGNALS:
+        raise InvalidRequest(f"{policy.signal} is not made of an answer's tokens", param="confidence.signal", hint=", ".join(SIGNALS))
     groups = {}
     for name in sorted({row.group for row in rows}):
         groups[str(name)] = _group([row for row in rows if row.group == name], policy)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:  # it needs NumPy, which deciding does not
 
 
 def confidence(tokens: Sequence[TokenSignal], policy: ConfidencePolicy) -> float | None:
-    """The signal that the policy names, 0..1; None when there is nothing to judge by: no token, a number that cannot be, or no signal."""
+    """The signal that the policy names, 0..1; None when there is nothing to judge by: no token, a number that cannot be, or a signal
+    that is not made of tokens."""
     if policy.signal not in SIGNALS or not tokens or any(_wrong(token) for token in tokens):
         return None
     return SIGNALS[policy.signal](tokens, policy)

@@ -204,3 +204,16 @@ async def test_an_answer_that_was_given_up_is_no_draft(smollm2: Model) -> None:
     assert (first(answer).gate, first(answer).draft) == ("stopped_early", None)
     (asked,) = [request.json() for request in server.requests if request.method == "POST"]
     assert asked["messages"] == [{"role": "user", "content": "Say hello."}]
+
+
+@pytest.mark.parametrize("signal", ["p_true", "agreement"])
+async def test_the_model_is_asked_about_its_answer_where_the_policy_says_so(
+    smollm2: Model, calls: list[tuple[int, list[int]]], signal: str
+) -> None:
+    asked = f'0.0\nsignal = "{signal}"\nsamples = 2\n'
+    async with client_of(smollm2, CASCADE + asked, well) as (client, _):
+        answer, again = await ask(client), await ask(client)
+    assert told(answer) == ("edge", "simple", [("edge", 6)])
+    found = first(answer).confidence
+    assert found is not None and 0 <= found <= 1 and found == first(again).confidence
+    assert [len(drawn) for _, drawn in calls[: len(calls) // 2]] == ([6] if signal == "p_true" else [6, 6, 6])

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 from hybrid.router.confidence.calibrate import Judged, calibrate
 from hybrid.router.confidence.gate import load_gate
@@ -71,3 +72,8 @@ def test_outcomes_that_are_all_alike_or_too_few_make_no_gate(right: bool) -> Non
 def test_an_answer_without_tokens_is_named() -> None:
     with pytest.raises(InvalidRequest, match="'empty'"):
         calibrate([*outcomes(random.Random(1), 30), Judged("empty", "text", True, [])], CARD, POLICY, "d" * 64)
+
+
+def test_a_signal_that_is_not_made_of_tokens_makes_no_gate() -> None:
+    with pytest.raises(InvalidRequest, match="p_true is not made of"):
+        calibrate(outcomes(random.Random(1), 30), CARD, msgspec.structs.replace(POLICY, signal="p_true"), "d" * 64)
