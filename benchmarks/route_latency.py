@@ -4,6 +4,7 @@
 
 Every turn of every prompt of `data/prompts/*.jsonl` there, or else of tests/data/prompts.jsonl, is one conversation of its own; all
 privacy detectors on. Two policies: the default one, and one of twenty rules, of which the last decides, over every variable there is.
+Then all detectors of privacy alone, those of public kinds too, on texts of 2,000 characters: of prompts, and full of private values.
 A decision is one call of `decide` on a request that is already parsed. Rounds run over all prompts in turn; the first is dropped.
 """
 
@@ -14,17 +15,21 @@ import gc
 import json
 import os
 import platform
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from hybrid.router.costs import CostModel
 from hybrid.router.decide import decide
-from hybrid.router.policy import Policy
+from hybrid.router.detect.search import search
+from hybrid.router.policy import PERSONAL, Policy
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import Moment, RouteContext, RouteRequest
 from hybrid.shared_protocol.runtime import DeviceState, LinkState
+from privacy_made import SENTENCES, VALUES
 
 # Twenty rules that no prompt meets, so that all are asked: what needs the text (task, language, code) as well as what is at hand.
 CONDITIONS = (
@@ -65,7 +70,21 @@ def rules_policy() -> Policy:
     return Policy.parse("".join(f'[[rule]]\nname = "r{n}"\nwhen = "{when}"\nroute = "edge"\n' for n, when in enumerate(CONDITIONS)))
 
 
-def percentiles(decide_one: Callable[[RouteRequest], object], requests: list[RouteRequest], rounds: int) -> dict[str, float]:
+def of_2000_characters(texts: list[str]) -> list[str]:
+    """The texts one after the other, cut into pieces of 2,000 characters."""
+    joined = "\n".join(texts)
+    return [joined[at : at + 2000] for at in range(0, len(joined) - 2000, 2000)]
+
+
+def private_texts(count: int) -> list[str]:
+    """Sentences with a value each, twenty to fifty in 2,000 characters."""
+    source = random.Random(15)
+    kinds = list(VALUES.values())
+    said = [source.choice(SENTENCES).format(source.choice(kinds)(source)) for _ in range(60 * count)]
+    return of_2000_characters(said)[:count]
+
+
+def percentiles(decide_one: Callable[[Any], object], requests: Sequence[object], rounds: int) -> dict[str, float]:
     """Milliseconds of wall and CPU time."""
     wall: list[float] = []
     cpu: list[float] = []
@@ -116,6 +135,18 @@ def main() -> None:
                 **{key: round(value, 4) for key, value in found.items()},
                 "sockets": sockets.call_count,
                 "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+                "load_before": round(load, 2),
+            }
+        )
+    everything = Policy.parse("[privacy]\n" + "\n".join(f'{kind} = "local_only"' for kind in PERSONAL)).privacy
+    for name, pieces in (("of prompts", of_2000_characters(texts)), ("full of private values", private_texts(200))):
+        load = os.getloadavg()[0]
+        found = percentiles(lambda text: search([text], everything), pieces, options.rounds)
+        results.append(
+            {
+                "name": f"all detectors, 2,000 characters {name}",
+                "texts": len(pieces),
+                **{key: round(value, 4) for key, value in found.items()},
                 "load_before": round(load, 2),
             }
         )
