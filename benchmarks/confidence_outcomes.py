@@ -5,7 +5,8 @@
 Each stage goes on where it was stopped: answers, samples and self-assessments are kept in DIR, texts included, which is not for
 publication; FILE gets one JSON object a line, numbers only:
 
-    {"id", "group", "correct", "finish", "prompt_tokens", "logprob": [...], "margin": [...], "entropy": [...], "p_true", "agreement"}
+    {"id", "group", "correct", "finish", "prompt_tokens", "logprob": [...], "margin": [...], "entropy": [...],
+     "p_true", "agreement": of so many "samples"}
 
 The three lists have a number per token, in thousandths of a nat (see router/confidence/token_signal.py). Answers are greedy;
 the first line says which model, and how the code that it wrote was kept apart when it was run.
@@ -56,7 +57,7 @@ def main() -> None:
     samples = Stage(options.work / "samples.jsonl")
     if options.samples:
         shortest_first = sorted(asked, key=lambda one: one.max_tokens)
-        jobs = [_job(decoder.model, one, k) for one in shortest_first for k in range(1, options.samples + 1)]
+        jobs = [_job(decoder.model, one, k) for k in range(1, options.samples + 1) for one in shortest_first]
         for answered in decoder.run([job for job in jobs if job.id not in samples]):
             samples.add(_record(decoder.model, answered))
         publish(options.output, header(decoder.model, how), [_outcome(one, answers, own, samples) for one in asked])
@@ -116,6 +117,7 @@ def _outcome(one: Question, answers: Stage, own: Stage, samples: Stage | None) -
         **{key: answer[key] for key in ("finish", "prompt_tokens", "logprob", "margin", "entropy")},
         "p_true": round(own[one.id]["p_true"], 4),
         "agreement": round(agreement(answer["text"], drawn), 4) if drawn else None,
+        "samples": len(drawn),
     }
 
 
