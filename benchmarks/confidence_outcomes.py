@@ -23,6 +23,7 @@ from typing import Any
 
 from batch_decoding import Answered, BatchDecoder, Job
 from confidence_tasks import Question, questions
+from hybrid.quant.at_load import quantised
 from hybrid.router.confidence.self_check import agreement, ask_whether_true, probability_of_true
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.sampling import SamplingParams
@@ -43,7 +44,7 @@ def main() -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     how = isolation()
     asked = questions(how)
-    decoder = BatchDecoder(load_model(options.model), rows=options.rows, context=CONTEXT)
+    decoder = BatchDecoder(quantised(load_model(options.model)), rows=options.rows, context=CONTEXT)
     answers = Stage(options.work / "answers.jsonl")
     for answered in decoder.run([_job(decoder.model, one, 0) for one in asked if one.id not in answers]):
         answers.add(_record(decoder.model, answered))

@@ -39,7 +39,7 @@ async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGen
     policy, group = answer.policy.confidence, task_group(decision.parts)
     device = answer.services.device
     assert device is not None
-    gate = answer.services.gate_of(device.session.model.card, policy)
+    gate = answer.services.gate_of(device.session.held.card, policy)
     if policy.signal == "none" or isinstance(gate, str):
         await pieces.aclose()
         judgement = judge(None, policy, gate, group)

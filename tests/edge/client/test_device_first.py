@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from hybrid.edge.session import EdgeAnswer, Session
+from hybrid.quant.at_load import quantised
 from hybrid.router.calibration import Logistic
 from hybrid.router.confidence.gate import Gate, GroupGate, Stop
 from hybrid.router.policy import Policy
-from hybrid.shared_protocol.model import Model
+from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.openai import ChatCompletion, DeviceAnswer
+from hybrid.tests.support.hf_writer import write_tiny_folder, write_tokenizer
 from hybrid.tests.support.scripted_client import CASCADE, TO_EDGE, ask, client_of, failing, stream, text_of, told, well
 from hybrid.tests.support.scripted_server import response
 
@@ -137,6 +139,15 @@ async def test_a_gate_of_another_model_is_not_used_and_the_device_not_asked_in_v
         assert first(answer) == DeviceAnswer("unavailable")
     assert calls == []
     assert len([record for record in caplog.records if "calibrated for" in record.message]) == 1
+
+
+async def test_a_folder_s_gate_is_that_of_the_weights_as_they_are_rounded_at_load(tmp_path: Path) -> None:
+    folder = write_tiny_folder(tmp_path / "tiny", "llama")
+    write_tokenizer(folder)
+    model = load_model(folder)
+    for of, state in ((model, "unavailable"), (quantised(model), "passed")):
+        async with client_of(model, CASCADE + "0.5\nstop_below = 0.0\n" + gate_for(of, tmp_path), well) as (client, _):
+            assert first(await ask(client)).gate == state
 
 
 async def test_a_gate_that_does_not_fit_leaves_the_device_to_help_when_the_cloud_is_gone(smollm2: Model, tmp_path: Path) -> None:
