@@ -46,6 +46,10 @@ class Device:
         return self._session
 
     @property
+    def loaded(self) -> bool:
+        return self._session is not None
+
+    @property
     def name(self) -> str:
         return self.session.held.card.name
 

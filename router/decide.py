@@ -4,7 +4,8 @@
     2 capability   who is there, and whose context is long enough
     3 quota        takes the cloud away from a request that would need it
     4 rules        the policy's own wishes, of what the stages before have left (rules.py)
-    5 complexity   0 -- edge -- cascade_from -- cascade -- hard_from -- speculative -- draft_below -- cloud -- 1
+    5 complexity   of the rules, or of a learned router where the policy names one that knows such prompts:
+                   0 -- edge -- cascade_from -- cascade -- hard_from -- speculative -- draft_below -- cloud -- 1
     6 confidence   after the device has answered: cascade.resolve_cascade
     7 plan         whether drafting pays, which chooses between the last two
 
@@ -16,6 +17,7 @@ failure relaxes it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -26,13 +28,16 @@ from .costs import CostModel, cloud_price, expected_costs, priced
 from .decision import Choice as _Choice
 from .decision import Decision, Provenance, Reason, Route, Scores
 from .plan import Plan, plan_speculation
-from .policy import SpeculationPolicy
+from .policy import Policy, SpeculationPolicy
 from .privacy import Assessment, LocalOnly, Shareable, clear
 from .request import RouteContext, RouteRequest
 from .rules import Traced, deciding, first_match
 from .ruling import bound_by, by_rule
 from .tokens import prompt_tokens
 from .variables import Scene, Values
+
+if TYPE_CHECKING:
+    from .learned.opinion import Opinion
 
 
 def decide(request: RouteRequest, context: RouteContext) -> Decision:
@@ -62,7 +67,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
             rtt_s=context.link.rtt_s,
             sync_s=sync_s,
         ),
-        provenance=Provenance(context.policy.hash, "exact" if facts.counted else "estimated", None, context.policy.version),
+        provenance=_provenance(facts, context.policy),
         why=choice.why,
         prompt_tokens=facts.prompt_tokens,
         cloud_tokens=sum(_cloud_use(choice.route, facts, context)) if to_cloud else 0,
@@ -70,6 +75,7 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
         assessment=assessment,
         plan=facts.plan if shareable is not None else None,
         shareable=shareable if to_cloud else None,
+        opinion=facts.opinion,
         rules=facts.rules,
         cost=_money(choice.route, facts, context) if to_cloud else None,
         quota_rule=choice.quota_rule,
@@ -106,6 +112,7 @@ class _Facts:
     cloud_out: _Out | None
     plan: Plan
     scene: Scene
+    opinion: Opinion | None = None  # of the learned router, where the policy names one and the request is not private
     rules: tuple[Traced, ...] = ()  # those that were asked
 
     @property
@@ -126,14 +133,16 @@ def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[Rou
     output = (request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n
     costs = priced(context.costs, context.policy.price, request.model)
     context = replace(context, costs=costs)  # rules see prices too
-    scene = Scene(request, context, tokens, output, parts.score, private)
+    opinion = None if private else _opinion(request, context)
+    score = parts.score if opinion is None or opinion.score is None else opinion.score
+    scene = Scene(request, context, tokens, output, score, private)
     rules = first_match(context.policy.compiled_rules, Values(scene))
     drafting = context.policy.speculation
     if rules and rules[-1].effect == "match" and rules[-1].rule.route == "speculative":
         drafting = msgspec.structs.replace(drafting, mode="always")
     return _Facts(
         parts=parts,
-        complexity=parts.score,
+        complexity=score,
         prompt_tokens=tokens,
         counted=counted,
         output_tokens=output,
@@ -143,8 +152,25 @@ def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[Rou
         cloud_out=_cloud_out(needed, context),
         plan=_plan(context, drafting),
         scene=scene,
+        opinion=opinion,
         rules=rules,
     )
+
+
+def _opinion(request: RouteRequest, context: RouteContext) -> Opinion | None:
+    """Imported late: it needs NumPy, which a policy without a learned router does without."""
+    if context.policy.learned_router is None:
+        return None
+    from .learned.opinion import opinion_of
+
+    return opinion_of(context.policy.learned_router, request, context)
+
+
+def _provenance(facts: _Facts, policy: Policy) -> Provenance:
+    tokens: Literal["exact", "estimated"] = "exact" if facts.counted else "estimated"
+    if facts.opinion is None:
+        return Provenance(policy.hash, tokens, None, policy.version)
+    return Provenance(policy.hash, tokens, None, policy.version, facts.opinion.id, facts.opinion.data)
 
 
 def _plan(context: RouteContext, limits: SpeculationPolicy) -> Plan:
@@ -254,12 +280,13 @@ def _by_complexity(facts: _Facts, context: RouteContext) -> _Choice:
     if facts.edge_weak is not None:
         return _Choice("cloud", facts.edge_weak.reason, facts.edge_weak.rule, f"{facts.edge_weak.why}: the cloud answers")
     score, bands, drafting = facts.complexity, context.policy.complexity, context.policy.speculation
+    of = f"; {facts.opinion.why}" if facts.opinion is not None else ""
     if score < bands.cascade_from:
-        return _Choice("edge", "simple", "complexity.cascade_from", f"complexity {score:.2f}, below {bands.cascade_from:.2f}")
+        return _Choice("edge", "simple", "complexity.cascade_from", f"complexity {score:.2f}, below {bands.cascade_from:.2f}{of}")
     if score < bands.hard_from:
-        why = f"complexity {score:.2f}, between {bands.cascade_from:.2f} and {bands.hard_from:.2f}: the device first"
+        why = f"complexity {score:.2f}, between {bands.cascade_from:.2f} and {bands.hard_from:.2f}: the device first{of}"
         return _Choice("cascade", "low_confidence", "complexity.hard_from", why)
-    hard = f"complexity {score:.2f}, {bands.hard_from:.2f} or more"
+    hard = f"complexity {score:.2f}, {bands.hard_from:.2f} or more{of}"
     if score < drafting.draft_below and facts.plan.mode == "sync":
         return _Choice("speculative", "drafted", f"speculation.{drafting.mode}", f"{hard}, and drafting pays: {facts.plan.why}")
     return _Choice("cloud", "hard", "complexity.hard_from", hard)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -16,6 +16,9 @@ from .privacy import Assessment, Shareable
 from .request import RouteRequest
 from .rules import Traced
 from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .learned.opinion import Opinion
 
 Route = Literal["edge", "cloud", "cascade", "speculative", "refuse"]
 Reason = Literal[
@@ -59,6 +62,8 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: Literal["exact", "estimated"]
     calibration_id: str | None  # of the gate that had a part in it
     policy_version: str = ""  # the owner's own name for the policy
+    learned_id: str = ""  # of the learned router, where the policy names one
+    learned_data: str = ""  # hash of the outcomes that it has learned from
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -93,6 +98,7 @@ class Decision:
     quota_rule: str | None = None  # what of the quota took the cloud away; a capacity's key: it never holds as much
     retry_after_s: float | None = None  # of a refusal or degradation that waiting would mend
     shareable: Shareable[RouteRequest] | None = field(default=None, repr=False)
+    opinion: Opinion | None = None  # of the learned router
     rules: tuple[Traced, ...] = ()  # the policy's rules that were asked, the deciding one last
 
     @property

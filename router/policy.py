@@ -10,17 +10,18 @@ import hashlib
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from ..shared_protocol.errors import ConfigError
+from ..shared_protocol.errors import ConfigError, HybridError
 from .policy_file import Tables, line_of_rule, overlay, parse
 from .rule import Rule
 from .verdict import Verdict
 
 if TYPE_CHECKING:
+    from .learned.model import Model
     from .rules import CompiledRule, Where
 
 PRESET = "preset:"  # what the name of a policy that ships begins with, where a path may stand
@@ -108,6 +109,14 @@ class ComplexityPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     cascade_from: Annotated[float, Meta(ge=0, le=1, description="Below it the device answers. Not above hard_from.")]
     hard_from: Annotated[float, Meta(ge=0, le=1, description="From it on the cloud is needed.")]
+
+
+class LearnedPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A router that has learned from outcomes takes the place of the complexity's rules, where it knows such prompts."""
+
+    model: Annotated[str, Meta(max_length=4096, description="Its file, from the policy's folder on. Empty: the rules decide.")]
+    abstain_above: Annotated[float, Meta(ge=0, le=1, description="It abstains where so much of a prompt is unknown to it.")]
+    abstain_errors: Annotated[float, Meta(ge=0, le=10, description="Or where so many standard errors of the gain span both bands.")]
 
 
 class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -198,6 +207,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     privacy: PrivacyPolicy
     complexity: ComplexityPolicy
+    learned: LearnedPolicy
     confidence: ConfidencePolicy
     cascade: CascadePolicy
     quota: QuotaPolicy
@@ -211,9 +221,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     version: Annotated[str, Meta(max_length=64, description="The owner's own name for it; every decision carries it.")] = ""
 
     def __post_init__(self) -> None:
-        """Compile the rules; raises ConfigError for one that is wrong."""
+        """Compile the rules and read the learned router; raises ConfigError for one that is wrong."""
         if self.rules:
             _ = self.compiled_rules
+        _ = self.learned_router
 
     @staticmethod
     def default() -> Policy:
@@ -231,21 +242,42 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ConfigError(f"policy {path}: {error.strerror or error}", hint="name a readable TOML file") from None
         except UnicodeDecodeError as error:
             raise ConfigError(f"policy {path}: not UTF-8 at byte {error.start}", hint="save it as UTF-8") from None
-        return Policy.parse(text, source=str(path))
+        return Policy.parse(text, source=str(path), folder=Path(path).parent)
 
     @staticmethod
-    def parse(text: str, source: str = "policy") -> Policy:
-        """A policy from the text of a file: `Policy.parse('[speculation]\\nmode = "always"')`. Raises ConfigError."""
+    def parse(text: str, source: str = "policy", folder: Path | None = None) -> Policy:
+        """A policy from the text of a file: `Policy.parse('[speculation]\\nmode = "always"')`. Raises ConfigError.
+
+        Files that it names are looked for in `folder`; None: in the current one.
+        """
         tables = overlay(default_tables(), parse(text, source, Policy), text, source)
+        if folder is not None and tables["learned"]["model"]:
+            tables["learned"] = {**tables["learned"], "model": str(folder / tables["learned"]["model"])}
         if "rule" in tables:  # first by themselves, where an error knows the line
             _compile(msgspec.convert(tables["rule"], tuple[Rule, ...]), lambda n, key: f"{source}:{line_of_rule(text, n, key)}")
         return msgspec.convert(tables, Policy)
 
     @cached_property
     def hash(self) -> str:
-        """First 16 hex digits of SHA-256 over the canonical values; the version, a mere name, is not one of them."""
-        values = msgspec.structs.replace(self, version="") if self.version else self
+        """First 16 hex digits of SHA-256 over the canonical values; of files that it names, over what is in them. The version, a mere
+        name, is not one of them."""
+        values: dict[str, Any] = msgspec.to_builtins(self)
+        values.pop("version")
+        if self.learned_router is not None:
+            values["learned"]["model"] = self.learned_router.id
         return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()[:16]
+
+    @cached_property
+    def learned_router(self) -> Model | None:
+        """Imported late: it needs NumPy."""
+        if not self.learned.model:
+            return None
+        from .learned.store import load
+
+        try:
+            return load(self.learned.model)
+        except HybridError as error:
+            raise ConfigError(f"learned.model: {error.message}", param="learned.model", hint=error.hint) from None
 
     @cached_property
     def compiled_rules(self) -> tuple[CompiledRule, ...]:

@@ -135,6 +135,8 @@ class RouteContext:
     costs: CostModel = field(default_factory=CostModel)
     speculation: SpeculationFacts | None = None  # None: device and cloud cannot speculate together
     moment: Moment | None = None  # None: no rule knows the time
+    edge_model: str | None = None  # by name; None: not known
+    cloud_model: str | None = None  # as it is asked for; None: the cloud's own choice
     redaction: RedactionMapping | None = None  # of this conversation; None: what would have to be redacted stays on the device
 
 

@@ -204,6 +204,8 @@ class Answer:
             moment=state.moment,
             costs=priced(CostModel(), state.policy.price, state.asked_model),
             speculation=services.facts(cloud, link) if able and cloud is not None else None,
+            edge_model=services.device.name if services.device is not None and services.device.loaded else None,
+            cloud_model=state.asked_model,
         )
         return decide(state.request, context)
 

@@ -61,6 +61,9 @@ class Model:
     cloud: Calibration
     id: str = ""  # 16 hex digits over the file; set when it is written or read
 
+    def rank_of(self, gain: float) -> float:
+        return float(np.interp(gain, self.ranks, np.linspace(0, 1, len(self.ranks))))
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -81,7 +84,7 @@ def predict(model: Model, text: str) -> Prediction:
         p_edge=model.edge(edge),
         p_cloud=model.cloud(cloud),
         gain=cloud - edge,
-        rank=float(np.interp(cloud - edge, model.ranks, np.linspace(0, 1, len(model.ranks)))),
+        rank=model.rank_of(cloud - edge),
         unknown=unknown,
         error=model.about.noise * unknown**0.5,
     )

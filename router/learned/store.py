@@ -114,17 +114,6 @@ def load(path: str | Path) -> Model:
     return from_bytes(data, str(path))
 
 
-def check_pair(model: Model, *, edge: str | None, cloud: str | None) -> None:
-    """Raises ConfigError where it was trained on the outcomes of other models. What either side does not say is not compared."""
-    for side, trained, here in (("edge", model.about.edge, edge), ("cloud", model.about.cloud, cloud)):
-        if trained and here and trained != here:
-            raise ConfigError(
-                f"the learned router was trained for {trained[:100]} as the {side} model, here is {here[:100]}",
-                param="learned.model",
-                hint="train one on outcomes of these models, or leave learned.model out",
-            )
-
-
 def _check(file: _File, source: str) -> None:
     about = file.about
     wrong = None

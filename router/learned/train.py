@@ -15,6 +15,7 @@ from ...shared_protocol.errors import InvalidRequest
 from ..calibration import fit_logistic
 from ..evaluate.folds import fold_of
 from ..evaluate.outcomes import Outcome
+from ..evaluate.reliability import Reliability
 from .hashed import Counts, Floats, marked_terms_of, solve_ridge
 from .model import RANKS, WAVES, About, Array, Model, standard, waves_of
 from .traits import TRAITS, bounded, traits_of
@@ -58,8 +59,13 @@ def train(rows: Sequence[Outcome], *, edge: str = "", cloud: str = "", trained: 
     fit = _fit(counts, traits, scores, directions, phases)
     gain = held_out[:, 1] - held_out[:, 0]
     noise = float(np.sqrt(np.mean((scores[:, 1] - scores[:, 0] - gain) ** 2)))
+    maps = [fit_logistic(held_out[:, side].tolist(), scores[:, side].tolist()) for side in range(2)]
+    figures = {
+        name: _ece(np.array([to_chance(score) for score in raw.tolist()]), reached)
+        for name, to_chance, raw, reached in zip(("ece_edge", "ece_cloud"), maps, held_out.T, scores.T, strict=True)
+    }
     return Model(
-        about=About(edge=edge, cloud=cloud, trained=trained, rows=len(rows), data=data_hash(rows), noise=noise, figures={}),
+        about=About(edge=edge, cloud=cloud, trained=trained, rows=len(rows), data=data_hash(rows), noise=noise, figures=figures),
         idf=fit.idf.astype(np.float32),
         terms=fit.terms.astype(np.float32),
         centre=fit.centre,
@@ -70,8 +76,8 @@ def train(rows: Sequence[Outcome], *, edge: str = "", cloud: str = "", trained: 
         mean=fit.mean.astype(np.float32),
         covariance=fit.covariance.astype(np.float32),
         ranks=np.quantile(gain, np.linspace(0, 1, RANKS)).astype(np.float32),
-        edge=fit_logistic(held_out[:, 0].tolist(), scores[:, 0].tolist()),
-        cloud=fit_logistic(held_out[:, 1].tolist(), scores[:, 1].tolist()),
+        edge=maps[0],
+        cloud=maps[1],
     )
 
 
@@ -89,6 +95,10 @@ def data_hash(rows: Sequence[Outcome]) -> str:
     """16 hex digits, the same in any order of the rows."""
     lines = sorted(f"{row.group} {row.weak!r} {row.strong!r}" for row in rows)
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _ece(chances: Floats, reached: Floats) -> float:
+    return float(Reliability(chances, reached).ece(np.ones((1, len(reached))))[0])
 
 
 def _directions(traits: int) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from ..lexicon import COMMON
 from ..request import RouteRequest
 
 LONG = 7  # letters, above which a word is long
+TURNS = 3  # looked at alone
 HEAD, TAIL = 1_500, 500  # characters
 
 
@@ -63,9 +64,13 @@ _NO_SIGNS = bytes(code for code in range(128) if chr(code).isalnum() or chr(code
 _ITEM = re.compile(r"(?m)^\s{0,8}(?:[0-9]{1,2}[.)]|\(?[A-Ha-h][.)]|[-*•])\s")
 
 
-def said(request: RouteRequest) -> str:
-    """What a learned router looks at: all that the user said, in every turn, as outcomes hold it."""
-    return "\n\n".join(message.content or "" for message in request.messages if message.role == "user")
+def said(request: RouteRequest) -> list[str]:
+    """What a learned router looks at: all that the user said, as outcomes hold it; then the longest turns alone, if there are several.
+
+    A hard task stays hard when all that follows is "continue".
+    """
+    turns = [message.content or "" for message in request.messages if message.role == "user"]
+    return ["\n\n".join(turns), *(sorted(dict.fromkeys(turns), key=len, reverse=True)[:TURNS] if len(turns) > 1 else ())]
 
 
 def bounded(text: str) -> str:

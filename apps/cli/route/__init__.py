@@ -12,6 +12,7 @@ COMMANDS = {
     "test": Lazy("test", "test", "Replay a file of prompts through a policy, and measure the router."),
     "diff": Lazy("diff", "diff", "Show which prompts two policies send different ways, and why."),
     "calibrate": Lazy("calibrate", "calibrate", "Find the threshold for a wanted share, error rate or budget."),
+    "train": Lazy("train", "train_command", "Learn from outcomes which prompts gain from the cloud."),
     "schema": Lazy("schema", "schema", "Print the JSON schema of a policy file."),
 }
 

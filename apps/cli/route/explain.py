@@ -22,6 +22,7 @@ from ....router.variables import Values
 from ....shared_protocol.errors import InvalidRequest, NotFound
 from ....shared_protocol.runtime import DeviceState, LinkState
 from .facts import at_option, fact_option, with_facts
+from .learned import learned_json, learned_lines
 from .redacted import redacted_lines, shown_redacted
 from .trace import trace_json, trace_lines
 
@@ -80,10 +81,11 @@ def explain(
     traced = trace_all(policy.compiled_rules, Values(scene_of(request, context)))
     sent = shown_redacted(request, policy, RedactionMapping.of_a_dry_run()) if show_redacted else None
     if not as_json:
-        lines = [describe(decision, policy), *trace_lines(decision, traced), *(redacted_lines(sent) if show_redacted else ())]
+        learned = learned_lines(policy, request, decision)
+        lines = [describe(decision, policy), *learned, *trace_lines(decision, traced), *(redacted_lines(sent) if show_redacted else ())]
         click.echo("\n".join(lines))
         return
-    shown = msgspec.to_builtins(decision.report()) | ({"sent": sent} if show_redacted else {})
+    shown = msgspec.to_builtins(decision.report()) | ({"sent": sent} if show_redacted else {}) | learned_json(policy, request, decision)
     click.echo(msgspec.json.encode(shown | trace_json(decision, traced) if traced else shown).decode())
 
 
@@ -98,7 +100,7 @@ def describe(decision: Decision, policy: Policy) -> str:
         ("why", decision.why),
         ("privacy", decision.scores.privacy + _findings(decision)),
         *([("redacted", _replaced(decision))] if decision.assessment.replaced else []),
-        ("complexity", f"{_bar(decision.scores.complexity)} {decision.scores.complexity:.2f}{_parts(decision.parts)}"),
+        ("complexity", f"{_bar(decision.scores.complexity)} {decision.scores.complexity:.2f}{_origin(decision)}"),
         ("bands", f"edge < {bands.cascade_from:g} <= cascade < {bands.hard_from:g} <= cloud"),
         ("tokens", f"{decision.prompt_tokens} in the prompt{counted}"),
     ]
@@ -117,6 +119,11 @@ def _findings(decision: Decision) -> str:
 def _replaced(decision: Decision) -> str:
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(decision.assessment.replaced.items()))
     return f"placeholders for {told}" + ("" if decision.replaced else ", if it were sent")
+
+
+def _origin(decision: Decision) -> str:
+    learned = decision.opinion is not None and decision.opinion.score is not None
+    return " (of the learned router)" if learned else _parts(decision.parts)
 
 
 def _parts(parts: Parts) -> str:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hybrid.router.learned import store
 from hybrid.router.learned.model import Model, predict
+from hybrid.router.learned.pair import check_pair
 from hybrid.router.learned.train import train
 from hybrid.shared_protocol.errors import ConfigError, NotFound
 from hybrid.tests.router.learned.outcomes import made_up
@@ -113,9 +114,9 @@ def test_a_foreign_or_huge_file_is_not_read(data: bytes, tmp_path: Path) -> None
 
 
 def test_a_router_of_another_pair_is_refused(model: Model) -> None:
-    store.check_pair(model, edge="small", cloud="large")
-    store.check_pair(model, edge=None, cloud=None)
-    with pytest.raises(ConfigError, match="trained for large as the cloud model, here is huge"):
-        store.check_pair(model, edge="small", cloud="huge")
-    with pytest.raises(ConfigError, match="edge model"):
-        store.check_pair(model, edge="tiny", cloud=None)
+    check_pair(model, edge="small", cloud="large")
+    check_pair(model, edge=None, cloud=None)
+    with pytest.raises(ConfigError, match="trained for large as the model of the cloud, here is huge"):
+        check_pair(model, edge="small", cloud="huge")
+    with pytest.raises(ConfigError, match="model of the device, here is tiny"):
+        check_pair(model, edge="tiny", cloud=None)
