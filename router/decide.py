@@ -44,13 +44,8 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
     """Decide. Never raises, whatever the request holds."""
     cleared = clear(request, context.policy, context.privacy_floor, context.redaction)
     facts = _gather(request, context, cleared)
-    if isinstance(cleared, LocalOnly):
-        assessment, shareable = cleared.assessment, None
-        choice = _private(assessment, facts, context)
-    else:
-        assessment, shareable = cleared.assessment, cleared
-        choice = _within_quota(_available(facts, context) or _wanted(facts, context), facts, context)
-    choice = _redacted(bound_by(choice, facts.rule, facts.plan), assessment)
+    assessment, shareable = cleared.assessment, None if isinstance(cleared, LocalOnly) else cleared
+    choice = _choose(facts, assessment, context, private=shareable is None)
     to_cloud = choice.route in ("cloud", "cascade", "speculative")
     sync_s = facts.plan.sync_s[facts.plan.draft_len] if facts.plan.sync_s and facts.plan.draft_len else None
     return Decision(
@@ -86,6 +81,15 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
 def scene_of(request: RouteRequest, context: RouteContext) -> Scene:
     """What the rules of `decide` see, to show what each of them says."""
     return _gather(request, context, clear(request, context.policy, context.privacy_floor, context.redaction)).scene
+
+
+def _choose(facts: _Facts, assessment: Assessment, context: RouteContext, *, private: bool) -> _Choice:
+    """All stages, of what is known. `record.redecide` calls it too, with what was known then."""
+    if private:
+        choice = _private(assessment, facts, context)
+    else:
+        choice = _within_quota(_available(facts, context) or _wanted(facts, context), facts, context)
+    return _redacted(bound_by(choice, facts.rule, facts.plan), assessment)
 
 
 @dataclass(frozen=True, slots=True)

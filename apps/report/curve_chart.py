@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...router.evaluate.assess import OURS, Assessed
 from .page import key
-from .svg import Frame, text, thinned
+from .svg import BOTTOM, TOP, Frame, text, thinned
 
 _LINES = {
     "oracle": "stroke:#8a939b;stroke-width:1;stroke-dasharray:1 3",
@@ -14,6 +14,7 @@ _LINES = {
     "rules": "stroke:#cc79a7;stroke-width:1.5",
 }
 _PLAIN = "stroke:#8a939b;stroke-width:1.2"
+_DASHES = {"oracle": " (dotted)", "random": " (dashed)"}
 _COLOURS = {name: style.split(";")[0].removeprefix("stroke:") for name, style in _LINES.items()}
 
 
@@ -36,11 +37,11 @@ def curve_chart(assessed: Assessed, share: float, accuracy: float | None) -> str
     ours = assessed.curves[OURS]
     parts.append(frame.line(*thinned(ours.x.tolist(), ours.y.tolist()), css="ours", style="stroke-width:2.4"))
     at = frame.x(share)
-    parts.append(f'<line class="ink" stroke-dasharray="3 3" x1="{at:.1f}" x2="{at:.1f}" y1="12" y2="{frame.height - 40:.1f}"/>')
+    parts.append(f'<line class="ink" stroke-dasharray="3 3" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP:g}" y2="{frame.height - BOTTOM:.1f}"/>')
     if accuracy is not None:
         words = f"the policy: {share:.0%} to the cloud, {accuracy:.3f}"
         parts.append(frame.dot(share, accuracy, 5.5, words, css="strong"))
         side = "end" if share > 0.6 else "start"
         parts.append(text(at + (-10 if side == "end" else 10), frame.y(accuracy) + 18, words, anchor=side, css="strong"))
-    names = [(name, _COLOURS.get(name, "#8a939b")) for name in assessed.curves if name != OURS]
-    return frame.draw("Cost-quality curve", parts) + key([(OURS, "var(--ours)"), ("hull of ours", "var(--ours)"), *names])
+    names = [(f"{name}{_DASHES.get(name, '')}", _COLOURS.get(name, "#8a939b")) for name in assessed.curves if name != OURS]
+    return frame.draw("Cost-quality curve", parts) + key([(OURS, "var(--ours)"), ("hull of ours (dotted)", "var(--ours)"), *names])

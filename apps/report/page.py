@@ -25,7 +25,7 @@ body { margin: 0 auto; max-width: 66rem; padding: 2rem 1.25rem 4rem; background:
 h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.05rem; margin: 0 0 .25rem }
 header p, .note { color: var(--soft); margin: .25rem 0 1rem; max-width: 48rem }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1.1rem 1.25rem; margin: 1rem 0 }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1rem } .pair section { margin: 0 }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1rem; margin: 1rem 0 } .pair section { margin: 0 }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin: 1.25rem 0 }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .7rem .9rem }
 .tile b { display: block; font-size: 1.45rem; font-weight: 650; font-variant-numeric: tabular-nums }
@@ -35,7 +35,7 @@ th { text-align: left; color: var(--soft); font-weight: 500; font-size: .85rem }
 th, td { padding: .3rem .7rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
 td.number, th.number { text-align: right }
 tr.ours td { color: var(--ours); font-weight: 600 } code { font: .85em ui-monospace, Menlo, Consolas, monospace }
-.bar { min-width: 2px; height: .7rem; border-radius: 3px; margin-top: .4rem } td.name { width: 38% }
+.bar { min-width: 2px; height: .7rem; border-radius: 3px; margin-top: .4rem } td.name { width: 38% } td.length { width: 45% }
 .badge { color: #fff; border-radius: 4px; padding: .05rem .45rem; font-size: .82rem; white-space: nowrap }
 .passed { color: #009e73 } .failed { color: #d55e00; font-weight: 600 }
 svg { width: 100%; height: auto; display: block } svg text { fill: var(--soft); font-size: 12px } svg .grid { stroke: var(--line) }

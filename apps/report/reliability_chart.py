@@ -11,7 +11,7 @@ from .svg import Frame, thinned
 
 def reliability_chart(bins: Sequence[Bin]) -> str:
     """Dots on the diagonal are forecasts that came true; a dot's area grows with its rows."""
-    frame = Frame(0, 1, 0, 1, width=440, height=340)
+    frame = Frame(0, 1, 0, 1, width=460, height=340)
     most = max(one.n for one in bins)
     parts = [frame.axes("expected score of the device", "score it reached", percent_x=False)]
     parts.append(frame.line([0, 1], [0, 1], css="ink", style="stroke-width:1;stroke-dasharray:4 4"))
@@ -25,7 +25,7 @@ def reliability_chart(bins: Sequence[Bin]) -> str:
 def risk_chart(risk: Plot) -> str:
     known = [(x, y) for x, y in zip(risk.x.tolist(), risk.y.tolist(), strict=True) if y == y]
     xs, ys = thinned([x for x, _ in known], [y for _, y in known])
-    frame = Frame(0, 1, 0, max(0.05, *ys) * 1.1, width=440, height=340)
+    frame = Frame(0, 1, 0, max(0.05, *ys) * 1.1, width=460, height=340)
     parts = [
         frame.axes("share of prompts that the device keeps", "how wrong it is on them"),
         frame.line(xs, ys, css="ours", style="stroke-width:2.2"),

@@ -23,7 +23,9 @@ def share_bars(shares: Mapping[str, float], colours: Mapping[str, str] | None = 
     for name, share in shown:
         colour = (colours or {}).get(name, "var(--soft)")
         bar = f'<div class="bar" style="background:{colour};width:{100 * share:.2f}%"></div>'
-        rows.append(f'<tr><td class="name"><code>{escape(name)}</code></td><td class="number">{share:.1%}</td><td>{bar}</td></tr>')
+        rows.append(
+            f'<tr><td class="name"><code>{escape(name)}</code></td><td class="number">{share:.1%}</td><td class="length">{bar}</td></tr>'
+        )
     return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 

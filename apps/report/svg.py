@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-LEFT, RIGHT, TOP, BOTTOM = 46.0, 14.0, 12.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 56.0, 28.0, 12.0, 44.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class Frame:
     x1: float
     y0: float
     y1: float
-    width: float = 640.0
-    height: float = 340.0
+    width: float = 920.0
+    height: float = 420.0
 
     def x(self, value: float) -> float:
         return LEFT + (value - self.x0) / (self.x1 - self.x0) * (self.width - LEFT - RIGHT)

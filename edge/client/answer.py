@@ -42,6 +42,7 @@ class Answer:
         self._remembered = remembered
         self._failures = Failures()
         self._hold: Hold | None = None
+        self._context: RouteContext | None = None  # of the last decision
 
     async def pieces(self) -> AsyncGenerator[Piece, None]:
         """Raises what `refusal_of` makes, or what makes the request unanswerable anywhere."""
@@ -52,6 +53,8 @@ class Answer:
             broken = False  # what is visible is void, which the next piece has to say
             while True:
                 decision = state.decision = await self._decide()
+                if state.services.recorder is not None and self._context is not None:
+                    state.services.recorder.record(state.request, self._context, decision)
                 if decision.route == "refuse" or self._spent:
                     raise refusal_of(state, decision, self._failures)
                 state.target = "edge" if decision.route in ("edge", "cascade") or state.cloud is None else state.cloud.name
@@ -192,7 +195,7 @@ class Answer:
         device = self._device()
         able = cloud is not None and cloud.can_speculate and cloud not in self._failures.undrafted
         able = able and state.request.sampling.logprobs is None and device.edge_available and services.can_draft
-        context = RouteContext(
+        self._context = context = RouteContext(
             policy=state.policy,
             device=device,
             link=link,

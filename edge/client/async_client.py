@@ -27,6 +27,7 @@ from .clouds import Cloud, Clouds, CloudTarget, targets_of
 from .completions import AsyncCompletions
 from .conversations import Conversations
 from .meter import Meter
+from .recorder import Recorder
 from .services import Services
 
 
@@ -59,6 +60,7 @@ class AsyncHybridClient:
         on_link_loss: Literal["continue_local", "fail"] = "continue_local",
         speculation: SpeculationFacts | None = None,
         mutate_drafts: Callable[[], Mutate] | None = None,
+        record: str | Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -73,6 +75,7 @@ class AsyncHybridClient:
         model allows). `stall_s`: how long the cloud may be silent before and in a streamed or drafted answer, `probe_timeout_s` when it is
         asked whether it is there. `on_link_loss`: what becomes of an answer that both were writing. `draft_len`: tokens drafted per round
         instead of the plan's number. `mutate_drafts`: makes, per answer, what replaces drafted ids, to exercise rejection.
+        `record`: a file to which each decision is appended, numbers and keyed hashes only, for `hybrid route replay`.
         """
         if edge is None and not cloud:
             raise ConfigError("neither a device model nor a cloud is given", hint="pass edge=MODEL, cloud=URL, or both")
@@ -103,6 +106,7 @@ class AsyncHybridClient:
             draft_len=draft_len,
             on_link_loss=on_link_loss,
             mutate=mutate_drafts,
+            recorder=None if record is None else Recorder(record, wall),
         )
         self._services = services
         self.chat = AsyncChat(AsyncCompletions(services, self._conversations, user, tenant))
@@ -139,6 +143,8 @@ class AsyncHybridClient:
         if self._device is not None:
             await self._device.close()
         self._services.meter.close()
+        if self._services.recorder is not None:
+            self._services.recorder.close()
 
     async def __aenter__(self) -> AsyncHybridClient:
         return self

@@ -22,6 +22,7 @@ from ..device_state import DeviceReader
 from ..drafter import Mutate
 from .clouds import Cloud, Clouds
 from .meter import Meter
+from .recorder import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Services:
     draft_len: int | None = None  # overrides the plan's
     on_link_loss: Literal["continue_local", "fail"] = "continue_local"
     mutate: Callable[[], Mutate] | None = None  # corrupts drafts, for tests of exactness
+    recorder: Recorder | None = None  # keeps decisions, without text
     closed: bool = False  # the client was: whatever still runs ends
     draft_s: tuple[float, ...] | None = None  # entry k: seconds in which the device drafts k tokens; None: not measured yet
     applied: Policy | None = None  # whose limits the meter and the targets follow
