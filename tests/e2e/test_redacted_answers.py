@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
 from hybrid.cloud.server.running import serve_in_background
 from hybrid.edge.client import AsyncHybridClient, conversations
@@ -14,6 +16,7 @@ from hybrid.router.policy import Policy
 from hybrid.router.redact.mapping import RedactionMapping
 from hybrid.router.redact.restore import restored
 from hybrid.shared_protocol import frames
+from hybrid.shared_protocol.errors import HybridError
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.wire import unpack_ids
 from hybrid.tests.support.counting_proxy import CountingProxy, counting_proxy
@@ -53,10 +56,17 @@ async def through_a_wire(model: Model, edge: Model | None, policy: str) -> Async
         yield client, wire
 
 
-async def test_the_cloud_repeats_a_placeholder_and_the_device_says_the_value(smollm2: Model) -> None:
+async def test_the_cloud_repeats_a_placeholder_and_the_device_says_the_value(smollm2: Model, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
     async with through_a_wire(smollm2, None, TO_CLOUD) as (client, wire):
         whole, parts = await ask(client, REPEAT, **GREEDY), await stream(client, REPEAT, **GREEDY)
         known = await ask(client, REPEAT, logprobs=True, top_logprobs=1, **GREEDY)
+        with pytest.raises(HybridError) as refused:
+            await ask(client, [{"role": "user", "content": f"{JANE} " * 200}], **GREEDY)
+        async with aiohttp.ClientSession() as http, http.get(f"{wire.url}/metrics") as metrics:
+            told = await metrics.text()
+    assert "hybrid" in told and caplog.text
+    assert "jane" not in f"{told}{caplog.text}{refused.value!r}{refused.value}{refused.value.__cause__!r}"
     assert JANE in text_of(whole)
     assert text_of(whole) == text_of(parts) == text_of(known)
     logprobs = known.choices[0].logprobs

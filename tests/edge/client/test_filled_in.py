@@ -90,6 +90,11 @@ async def test_a_value_stands_at_the_first_token_of_its_placeholder_without_the_
     assert [len(one.top_logprobs) for one in logprobs] == [1, 0, 0, 0]
 
 
+async def test_nothing_is_left_of_a_placeholder_after_a_stop_string() -> None:
+    pieces = await fill(pieces_of(["Ask ", "[EM", f"{MAIL.text[3:-1]}", "]", "."]), ["jane"])
+    assert [one.token for piece in pieces for one in piece.logprobs] == ["Ask "]
+
+
 async def test_the_first_piece_is_not_held_back_and_nothing_empty_is_given() -> None:
     pieces = await fill([Piece("Hi "), Piece("[EM"), Piece(MAIL.text[3:]), Piece(finish_reason="stop", usage=USAGE)])
     assert [piece.text for piece in pieces] == ["Hi ", JANE, ""]
