@@ -25,8 +25,7 @@ from .cascade import DRAFT_TOKENS
 from .cascade import resolve_cascade as resolve_cascade
 from .complexity import Parts, complexity
 from .costs import CostModel, cloud_price, expected_costs, priced
-from .decision import Choice as _Choice
-from .decision import Decision, Provenance, Reason, Route, Scores
+from .decision import Choice, Decision, Provenance, Reason, Route, Scores
 from .plan import Plan, plan_speculation
 from .policy import Policy, SpeculationPolicy
 from .privacy import Assessment, LocalOnly, Shareable, clear
@@ -83,7 +82,7 @@ def scene_of(request: RouteRequest, context: RouteContext) -> Scene:
     return _gather(request, context, clear(request, context.policy, context.privacy_floor, context.redaction)).scene
 
 
-def _choose(facts: _Facts, assessment: Assessment, context: RouteContext, *, private: bool) -> _Choice:
+def _choose(facts: _Facts, assessment: Assessment, context: RouteContext, *, private: bool) -> Choice:
     """All stages, of what is known. `record.redecide` calls it too, with what was known then."""
     if private:
         choice = _private(assessment, facts, context)
@@ -212,37 +211,37 @@ def _cloud_out(needed: int, context: RouteContext) -> _Out | None:
     return None
 
 
-def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> _Choice:
+def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> Choice:
     kinds = ", ".join((*assessment.findings, *assessment.failed)) or "earlier turns"
     if assessment.verdict == "block":
-        return _Choice("refuse", "blocked", "privacy.block", f"the policy blocks what was found ({kinds})")
+        return Choice("refuse", "blocked", "privacy.block", f"the policy blocks what was found ({kinds})")
     if facts.edge_out is not None:
         why = f"private ({kinds}), and the device cannot answer: {facts.edge_out.why}"
-        return _Choice("refuse", facts.edge_out.reason, facts.edge_out.rule, why)
+        return Choice("refuse", facts.edge_out.reason, facts.edge_out.rule, why)
     limit = context.policy.privacy.too_hard_from
     if facts.complexity >= limit:
         why = f"private ({kinds}), and too hard for the device: complexity {facts.complexity:.2f}, refused from {limit:.2f} on"
-        return _Choice("refuse", "private_too_hard", "privacy.too_hard_from", why)
-    return _Choice("edge", "private", f"privacy.{assessment.verdict}", f"stays on the device ({kinds})")
+        return Choice("refuse", "private_too_hard", "privacy.too_hard_from", why)
+    return Choice("edge", "private", f"privacy.{assessment.verdict}", f"stays on the device ({kinds})")
 
 
-def _available(facts: _Facts, context: RouteContext) -> _Choice | None:
+def _available(facts: _Facts, context: RouteContext) -> Choice | None:
     """The one side that can answer; None when both can. A prompt that is the device's anyway does not blame the cloud."""
     edge, cloud = facts.edge_out, facts.cloud_out
     if cloud is not None and edge is not None:
-        return _Choice("refuse", cloud.reason, cloud.rule, f"{edge.why}, and {cloud.why}")
+        return Choice("refuse", cloud.reason, cloud.rule, f"{edge.why}, and {cloud.why}")
     if cloud is not None:
         wanted = _wanted(facts, context)
-        left = _Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
+        left = Choice("edge", cloud.reason, cloud.rule, f"{cloud.why}: the device answers")
         return wanted if wanted.route in ("edge", "refuse") else left
     if edge is not None:
         ruled = by_rule(facts.rule, facts.plan)
-        left = _Choice("cloud", edge.reason, edge.rule, f"{edge.why}: the cloud answers")
+        left = Choice("cloud", edge.reason, edge.rule, f"{edge.why}: the cloud answers")
         return ruled if ruled and ruled.route in ("cloud", "refuse") else left
     return None
 
 
-def _within_quota(choice: _Choice, facts: _Facts, context: RouteContext) -> _Choice:
+def _within_quota(choice: Choice, facts: _Facts, context: RouteContext) -> Choice:
     """`choice`, or what becomes of it when it would use the cloud and a bucket does not hold that much."""
     needed, money, quota = sum(_cloud_use(choice.route, facts, context)), _money(choice.route, facts, context), context.quota
     if choice.route in ("edge", "refuse") or (blocking := quota.blocking(needed, money)) is None:
@@ -250,10 +249,10 @@ def _within_quota(choice: _Choice, facts: _Facts, context: RouteContext) -> _Cho
     rule = blocking.rule if not quota.can_ever_admit(needed, money) or blocking.level in ("cloud", "store") else "quota.on_exhausted"
     why, wait = blocking.lack(needed, money), quota.wait_s(needed, money)
     if facts.edge_out is not None:
-        return _Choice("refuse", "over_quota", rule, f"{why}; {facts.edge_out.why}", rule, wait)
+        return Choice("refuse", "over_quota", rule, f"{why}; {facts.edge_out.why}", rule, wait)
     if context.policy.quota.on_exhausted == "refuse":
-        return _Choice("refuse", "over_quota", rule, why, rule, wait)
-    return _Choice("edge", "quota_degraded", rule, f"{why}: the device answers instead", rule, wait)
+        return Choice("refuse", "over_quota", rule, why, rule, wait)
+    return Choice("edge", "quota_degraded", rule, f"{why}: the device answers instead", rule, wait)
 
 
 def _cloud_use(route: Route, facts: _Facts, context: RouteContext) -> tuple[int, int]:
@@ -267,12 +266,12 @@ def _money(route: Route, facts: _Facts, context: RouteContext) -> float | None:
     return cloud_price(facts.costs, *_cloud_use(route, facts, context))
 
 
-def _wanted(facts: _Facts, context: RouteContext) -> _Choice:
+def _wanted(facts: _Facts, context: RouteContext) -> Choice:
     """Where the request should be answered if both sides could: as a rule says, else by its complexity."""
     return by_rule(facts.rule, facts.plan) or _by_complexity(facts, context)
 
 
-def _redacted(choice: _Choice, assessment: Assessment) -> _Choice:
+def _redacted(choice: Choice, assessment: Assessment) -> Choice:
     """`choice`, and that the cloud does not get what was said but placeholders for some of it."""
     if not assessment.replaced or choice.route in ("edge", "refuse"):
         return choice
@@ -280,17 +279,17 @@ def _redacted(choice: _Choice, assessment: Assessment) -> _Choice:
     return replace(choice, reason="redacted", why=f"{choice.why}; placeholders are sent for {told}")
 
 
-def _by_complexity(facts: _Facts, context: RouteContext) -> _Choice:
+def _by_complexity(facts: _Facts, context: RouteContext) -> Choice:
     if facts.edge_weak is not None:
-        return _Choice("cloud", facts.edge_weak.reason, facts.edge_weak.rule, f"{facts.edge_weak.why}: the cloud answers")
+        return Choice("cloud", facts.edge_weak.reason, facts.edge_weak.rule, f"{facts.edge_weak.why}: the cloud answers")
     score, bands, drafting = facts.complexity, context.policy.complexity, context.policy.speculation
     of = f"; {facts.opinion.why}" if facts.opinion is not None else ""
     if score < bands.cascade_from:
-        return _Choice("edge", "simple", "complexity.cascade_from", f"complexity {score:.2f}, below {bands.cascade_from:.2f}{of}")
+        return Choice("edge", "simple", "complexity.cascade_from", f"complexity {score:.2f}, below {bands.cascade_from:.2f}{of}")
     if score < bands.hard_from:
         why = f"complexity {score:.2f}, between {bands.cascade_from:.2f} and {bands.hard_from:.2f}: the device first{of}"
-        return _Choice("cascade", "low_confidence", "complexity.hard_from", why)
+        return Choice("cascade", "low_confidence", "complexity.hard_from", why)
     hard = f"complexity {score:.2f}, {bands.hard_from:.2f} or more{of}"
     if score < drafting.draft_below and facts.plan.mode == "sync":
-        return _Choice("speculative", "drafted", f"speculation.{drafting.mode}", f"{hard}, and drafting pays: {facts.plan.why}")
-    return _Choice("cloud", "hard", "complexity.hard_from", hard)
+        return Choice("speculative", "drafted", f"speculation.{drafting.mode}", f"{hard}, and drafting pays: {facts.plan.why}")
+    return Choice("cloud", "hard", "complexity.hard_from", hard)

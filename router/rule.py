@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+MAX_SHOWN = 120  # characters
 RuleRoute = Literal["edge", "cloud", "cascade", "speculative", "refuse"]
 Unknown = Literal["skip", "match", "refuse"]
 
@@ -27,3 +28,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Meta(description="Where its route cannot be taken: true answers as without the rule, false refuses."),
     ] = True
     reason: Annotated[str, Meta(max_length=200, description="Why, for people. A decision's why repeats it.")] = ""
+
+
+def shown(rule: Rule) -> str:
+    """Its condition on one line, not too long a one."""
+    when = " ".join(rule.when.split())
+    return when if len(when) <= MAX_SHOWN else f"{when[:MAX_SHOWN]}..."

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .decision import Choice, Reason
 from .plan import Plan
-from .rule import RuleRoute
+from .rule import RuleRoute, shown
 from .rules import Traced
 
 # The reasons of a decision are a closed list: that of a rule is the one its route usually has; the rule itself is named beside it.
@@ -26,7 +26,7 @@ def by_rule(traced: Traced | None, plan: Plan) -> Choice | None:
     rule, name = traced.rule, f"rule.{traced.rule.name}"
     if traced.effect == "refuse":
         return Choice("refuse", "blocked", name, f"{name} cannot be told: {_unknown(traced)}")
-    why = f"{name}: {rule.reason or rule.when}"
+    why = f"{name}: {rule.reason or shown(rule)}"
     if traced.outcome.value is None:
         why = f"{why} (taken as true: {_unknown(traced)})"
     if rule.route == "speculative" and plan.mode != "sync":

@@ -54,6 +54,12 @@ def test_a_decision_says_why_and_whose_rule_it_was() -> None:
     assert [traced.rule.name for traced in decision.rules] == ["small"]
 
 
+def test_a_condition_of_many_lines_is_told_on_one_short_line() -> None:
+    long = "tokens > 0\n  && " + " && ".join(f"tokens != {number + 10**6}" for number in range(30))
+    why = run(SIMPLE, policy=policy(rule("long", long, "cloud"))).why
+    assert why.startswith("rule.long: tokens > 0 && tokens != 1000000 && ") and "\n" not in why and len(why) < 150
+
+
 def test_higher_priority_comes_first_and_equal_ones_as_they_stand() -> None:
     first, second = rule("first", "tokens > 0", "edge"), rule("second", "tokens > 1", "cloud")
     assert way(SIMPLE, policy=policy(first, second))[2] == "rule.first"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....router.decision import Decision
+from ....router.rule import shown
 from ....router.rules import Traced, deciding
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
@@ -18,7 +19,7 @@ def trace_lines(decision: Decision, traced: Sequence[Traced]) -> list[str]:
     for number, one in enumerate(traced):
         effect = _effect(one, decides, traced, number)
         label = "rules" if number == 0 else ""
-        lines.append(f"{label:<11}{_WORDS[one.outcome.value]:<8} {one.rule.name}: {one.rule.when} -> {effect}{_why(one)}")
+        lines.append(f"{label:<11}{_WORDS[one.outcome.value]:<8} {one.rule.name}: {shown(one.rule)} -> {effect}{_why(one)}")
     return lines
 
 
