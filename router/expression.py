@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -102,10 +102,10 @@ def compile_expression(source: str) -> Expression:
         program = _cel().compile(source)
         names, functions = tuple(program.variables()), program.functions()
     except Exception as error:
-        raise ExpressionError(f"is no CEL: {_first_line(error)}", "see docs/policy.md for conditions that are") from None
-    bare = _bare(source)
+        raise ExpressionError(f"is no CEL: {first_line(error)}", "see docs/policy.md for conditions that are") from None
+    unquoted = bare(source)
     for macro in _MACROS:
-        if re.search(rf"\.\s*{macro}\s*\(", bare):
+        if re.search(rf"\.\s*{macro}\s*\(", unquoted):
             raise ExpressionError(f"loops with {macro}(), which is not served", "a condition compares single values")
     for function in functions:
         if function not in _OPERATORS and function not in FUNCTIONS:
@@ -113,76 +113,9 @@ def compile_expression(source: str) -> Expression:
     return Expression(source, names, _check_patterns(source), program)
 
 
-def check_types(expression: Expression, samples: Mapping[str, tuple[Value, ...]]) -> None:
-    """Compare and evaluate with combinations of `samples` (values per variable, of its one type).
-
-    Raises ExpressionError where a variable is compared to a constant of another type (which CEL calls merely unequal), where it fails,
-    and where it is no truth value.
-    """
-    for name, constant in _COMPARED.findall(_bare(expression.source)):
-        kind = type(samples[name][0]) if name in samples else None
-        if kind is not None and _constant(constant) != _TYPES[kind]:
-            raise ExpressionError(
-                f"compares {name}, a {_TYPES[kind]}, with a {_constant(constant)}", "texts stand in quotes, numbers do not"
-            )
-    computed, failed = False, ""
-    for known in _combinations(expression, samples):
-        try:
-            value = expression.program.execute(known)
-        except (ArithmeticError, LookupError) as error:
-            failed = _first_line(error)
-            continue  # of these values only: unknown when it happens
-        except Exception as error:
-            if isinstance(error, TypeError):
-                raise ExpressionError(
-                    "mixes types that do not go together", "texts stand in quotes, and double(tokens) * 0.5 has numbers of one type"
-                ) from None
-            raise ExpressionError(f"cannot be computed: {_first_line(error)}") from None
-        if not isinstance(value, bool):
-            raise ExpressionError(f"is a {_TYPES.get(type(value), 'value')}, not true or false", "compare it with something")
-        computed = True
-    if not computed:
-        raise ExpressionError(f"cannot be computed: {failed}")
-
-
-# a variable, a comparison, and the constant or the beginning of a list that it is compared with
-_COMPARED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*(?:==|!=|<=|>=|<|>|in\b)\s*\[?\s*(''|-?\d|true\b|false\b)")
-
-
-def _constant(written: str) -> str:
-    return "text" if written == "''" else "truth value" if written in ("true", "false") else "number"
-
-
-_TYPES = {bool: "truth value", int: "number", float: "number", str: "text", list: "list", dict: "map"}
-
-
-def always_false(expression: Expression, samples: Mapping[str, tuple[Value, ...]]) -> bool:
-    """Whether it is false, or cannot be computed, for everything that is tried: then it probably never is true."""
-    return not any(expression.evaluate(known.get).value for known in _combinations(expression, samples))
-
-
-def _combinations(expression: Expression, samples: Mapping[str, tuple[Value, ...]]) -> Iterator[dict[str, Value]]:
-    """Up to 256 ways to set the variables, to their samples and to the constants of the expression and their neighbours."""
-    numbers = [float(found) for found in re.findall(r"(?<![\w.])\d+(?:\.\d+)?", _bare(expression.source))]
-    texts = tuple(text[1:-1] for text in re.findall(r"'[^'\\\n]*'|\"[^\"\\\n]*\"", expression.source))
-    choices: dict[str, tuple[Value, ...]] = {}
-    for name in expression.names:
-        values = samples[name]
-        choices[name] = values
-        if isinstance(values[0], str):
-            choices[name] += texts
-        elif not isinstance(values[0], bool):
-            known = [float(value) for value in values]
-            step = 1.0 if isinstance(values[0], int) else 1e-3
-            near = [number + by for number in numbers for by in (-step, 0.0, step)]
-            choices[name] += tuple(type(values[0])(number) for number in near if min(known) <= number <= max(known))
-    for turn in range(min(256, max(map(len, choices.values()), default=1) ** len(choices))):
-        yield {name: values[(turn * step + turn // len(values)) % len(values)] for step, (name, values) in enumerate(choices.items(), 1)}
-
-
 def _check_patterns(source: str) -> int:
     """Count the regular expressions. Raises ExpressionError for one that is not written out, is long, or repeats a repetition."""
-    source = _uncommented(source)
+    source = uncommented(source)
     strings = [(found.start(), found.end()) for found in _STRING.finditer(source)]
     count = 0
     for call in re.finditer(r"\bmatches\s*\(", source):
@@ -220,16 +153,16 @@ def _blows_up(pattern: str) -> bool:
     return False
 
 
-def _bare(source: str) -> str:
+def bare(source: str) -> str:
     """Without comments and what is in quotes."""
-    return _STRING.sub("''", _uncommented(source))
+    return _STRING.sub("''", uncommented(source))
 
 
-def _uncommented(source: str) -> str:
+def uncommented(source: str) -> str:
     return _STRING.sub(lambda found: " " if found[0].startswith("//") else found[0], source)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """An error of the library, short: its first line says what, the others draw where."""
     line = str(error).splitlines()[0] if str(error) else type(error).__name__
     line = line.rpartition("ERROR: <input>:")[2] if "ERROR: <input>:" in line else line

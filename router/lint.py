@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from .decide import scene_of
-from .expression import always_false
+from .expression_types import always_false
 from .policy import Policy
 from .policy_file import line_of, line_of_rule
 from .redact.mapping import RedactionMapping

@@ -73,8 +73,10 @@ def _check_rule(text: str, source: str, number: int, values: dict[str, Any], sha
 def _check(where: str, dotted: str, value: Any, kind: Any) -> None:
     try:
         msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        raise ConfigError(f"{where}: {dotted} must be {_wanted(kind)}, found {_shown(value)}", param=dotted) from None
+    except msgspec.ValidationError as error:
+        wanted = _wanted(_bare(kind))
+        said = f"must be {wanted}, found {_shown(value)}" if wanted else f"is wrong: {error}"
+        raise ConfigError(f"{where}: {dotted} {said}", param=dotted) from None
 
 
 def _types(shape: type[msgspec.Struct]) -> dict[str, Any]:
@@ -97,9 +99,16 @@ def _bare(kind: Any) -> inspect.Type:
     return info
 
 
-def _wanted(kind: Any) -> str:
-    """What a value of this type looks like, in words."""
-    match info := _bare(kind):
+def _wanted(info: inspect.Type) -> str | None:
+    """What a value of this type looks like, in words; None for a table of tables, of which msgspec says more."""
+    while isinstance(info, inspect.Metadata):
+        info = info.type
+    match info:
+        case inspect.UnionType(types=types):
+            words = [_wanted(one) for one in types]
+            return " or ".join(word for word in words if word) if all(words) else None
+        case inspect.NoneType():
+            return "nothing"
         case inspect.LiteralType(values=words):
             *most, last = [f'"{word}"' for word in words]
             return f"{', '.join(most)} or {last}" if most else last
@@ -115,7 +124,7 @@ def _wanted(kind: Any) -> str:
             return f"a text of {least or 0} to {longest} characters"
         case inspect.BoolType():
             return "true or false"
-    return f"what the JSON schema says ({type(info).__name__.removesuffix('Type').lower()})"
+    return None
 
 
 def overlay(defaults: Tables, tables: Tables, text: str, source: str) -> Tables:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..shared_protocol.errors import ConfigError
-from .expression import Evaluator, Expression, ExpressionError, Outcome, check_types, compile_expression
+from .expression import Evaluator, Expression, ExpressionError, Outcome, compile_expression
+from .expression_types import check_types
 from .rule import Rule
-from .variables import VARIABLES, Values
+from .variables import CLOSED, VARIABLES, Values
 
 MAX_RULES = 200
 MAX_PATTERNS = 10  # regular expressions in all rules
@@ -94,7 +95,7 @@ def _compile(rule: Rule, number: int, where: Where) -> CompiledRule:
         for name in when.names:
             if name not in VARIABLES:
                 raise ExpressionError(f"names {name}, which is no variable", known_variables(name, rule.when))
-        check_types(when, {name: VARIABLES[name].samples for name in when.names})
+        check_types(when, {name: VARIABLES[name].samples for name in when.names}, CLOSED)
     except ExpressionError as error:
         dotted = f"rule.{rule.name}.when"
         raise ConfigError(f"{where(number, 'when')}: {dotted} {error}", param=dotted, hint=error.hint) from None

@@ -109,6 +109,7 @@ _ALL = (
         cloud=True,
     ),
 )
+CLOSED = ("task",)  # variables that have no other values than their samples
 VARIABLES: Mapping[str, Variable] = {variable.name: variable for variable in _ALL}
 
 

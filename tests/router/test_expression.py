@@ -4,7 +4,8 @@ import threading
 from itertools import product
 
 import pytest
-from hybrid.router.expression import ExpressionError, Value, check_types, compile_expression
+from hybrid.router.expression import ExpressionError, Value, compile_expression
+from hybrid.router.expression_types import check_types
 from hybrid.router.variables import VARIABLES
 from hypothesis import given
 from hypothesis import strategies as st

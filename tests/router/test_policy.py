@@ -116,6 +116,8 @@ def test_what_a_placeholder_could_not_hide_is_never_redacted() -> None:
 
 
 def test_a_mistake_says_what_was_meant_and_what_would_be_right() -> None:
+    assert 'a whole number between 0 and 1099511627776 or "unlimited", found' in str(refused("[quota]\ncapacity = 'lots'"))
+    assert "Expected `float` >= 0.0 - at `$[...].input`" in str(refused("[price]\nmodels = {a = {input = -1, output = 2}}"))
     assert str(refused("[privcy]\nx = 1").hint).startswith("did you mean privacy? known: privacy, complexity")
     assert str(refused("[quota]\ncapacty = 1").hint).startswith("did you mean capacity? known in [quota]: capacity, ")
     assert "must be a whole number between 1 and 64, found 65" in str(refused("[speculation]\nmax_draft = 65"))

@@ -188,6 +188,8 @@ def test_what_is_not_given_is_not_known() -> None:
         ([rule("a", "tokens", "edge")], 3, "rule.a.when", "not true or false"),
         ([rule("a", "tokens >", "edge")], 3, "rule.a.when", "no CEL"),
         ([rule("a", "language == 5", "edge")], 3, "rule.a.when", "compares language, a text, with a number"),
+        ([rule("a", "task == 'coding'", "edge")], 3, "rule.a.when", "never is (it is one of code, maths"),
+        ([rule("a", "tokens > 5 && task in ['write', 'draw']", "edge")], 3, "rule.a.when", "compares task with 'draw'"),
         ([rule("a", "x" * 1001, "edge")], 3, "rule.a.when", "1 to 1000 characters"),
         ([rule("a", "code", "nowhere")], 4, "rule.a.route", '"cascade", "cloud", "edge"'),
         ([rule("a", "code", "edge", unknown="perhaps")], 5, "rule.a.unknown", '"match", "refuse" or "skip"'),
