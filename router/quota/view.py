@@ -53,13 +53,13 @@ class QuotaView:
             asked = "of unknown price" if money is None else f"costs {money:.6g}"
             return f"a request {asked}, {max(0.0, self.available):.6g} left in the budget{self._when(tokens, money)}"
         of = "" if self.level == "user" else f" for this {self.level}"
-        return f"{tokens:g} cloud tokens needed, {max(0, math.floor(self.available))} left{of}{self._when(tokens, money)}"
+        return f"{tokens:g} cloud tokens needed, {math.floor(max(0.0, self.available))} left{of}{self._when(tokens, money)}"
 
     def _when(self, tokens: float, money: float | None) -> str:
         asked, wait = self._asked(tokens, money), self._own_wait_s(tokens, money)
         if asked is not None and asked > self.capacity:
             return ", and the bucket never holds as many"
-        return ", and nothing fills it" if wait is None else f", enough in {math.ceil(wait)} s"
+        return ", and nothing fills it" if wait is None or not math.isfinite(wait) else f", enough in {math.ceil(wait)} s"
 
     def blocking(self, tokens: float, money: float | None = 0.0) -> QuotaView | None:
         """The level that lacks it for the longest; None when all have it."""

@@ -79,7 +79,7 @@ LINK = st.builds(LinkState, reachable=st.booleans(), rtt_s=NUMBER)
 PROMPT = st.one_of(ANY_TEXT, st.sampled_from([SIMPLE, UNCERTAIN, DRAFTED, HARD, PRIVATE, PRIVATE_AND_HARD]))
 
 
-@given(prompt=PROMPT, rules=RULES, device=DEVICE, link=LINK, price=NUMBER, left=st.sampled_from([math.inf, 0.0, -5.0]))
+@given(prompt=PROMPT, rules=RULES, device=DEVICE, link=LINK, price=NUMBER, left=st.sampled_from([math.inf, 0.0, -5.0, math.nan, -math.inf]))
 def test_whatever_the_rules_nothing_private_leaves_and_no_absent_side_is_asked(
     prompt: str, rules: list[Rule], device: DeviceState, link: LinkState, price: float | None, left: float
 ) -> None:
