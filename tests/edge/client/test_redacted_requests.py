@@ -217,3 +217,40 @@ async def test_what_cannot_be_redacted_stays(smollm2: Model) -> None:
         answer = await ask(client, SAID, model=f"for {JANE}")
         assert server.connections == 0
     assert told(answer)[:2] == ("edge", "private")
+
+
+def breaking_off(after: str) -> Callable[[Received], Script]:
+    """Streams what `echo` says up to and with `after`, then is gone."""
+
+    def answer(request: Received) -> Script:
+        script = list(echo(request))
+        if request.method == "GET":
+            return script
+        said = "You said: " + request.json()["messages"][-1]["content"]  # type: ignore[index]
+        return [*script[: 1 + said.index(after) + len(after)], CLOSE]
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("after", "begins"), [(", [PHO", f"You said: Write to {JANE}, "), (", with", f"You said: Write to {JANE}, {PHONE}, with")]
+)
+async def test_the_device_goes_on_from_what_was_filled_in_when_the_cloud_breaks_off(
+    smollm2: Model, monkeypatch: pytest.MonkeyPatch, after: str, begins: str
+) -> None:
+    prompts = seen_by_device(monkeypatch, smollm2)
+    policy = TO_CLOUD + REDACT + '[fallback]\nmid_stream = "continue_marked"\n'
+    async with client_of(smollm2, policy, breaking_off(after)) as (client, _):
+        chunks = await stream(client, SAID, max_tokens=60)
+    assert text_of(chunks).startswith(begins) and len(text_of(chunks)) > len(begins)
+    assert [JANE in prompt for prompt in prompts] == [True]
+    assert chunks[-1].hybrid is not None
+    assert [span.origin for span in chunks[-1].hybrid.spans] == ["cloud", "edge"]
+
+
+async def test_a_stream_that_is_left_early_drops_its_values(smollm2: Model, kept: list[RedactionMapping]) -> None:
+    async with client_of(smollm2, TO_CLOUD + REDACT, echo) as (client, _):
+        async with await client.chat.completions.create(messages=SAID, stream=True) as received:
+            async for _ in received:
+                break
+        assert kept[0].entries() == []

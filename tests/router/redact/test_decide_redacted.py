@@ -12,13 +12,16 @@ from hybrid.router.decision import Decision
 from hybrid.router.detect import search as search_module
 from hybrid.router.detect.finding import Finding
 from hybrid.router.policy import Policy
-from hybrid.router.privacy import LocalOnly, Shareable, clear
+from hybrid.router.privacy import LocalOnly, Shareable, assess, clear
 from hybrid.router.redact import fully
 from hybrid.router.redact.mapping import RedactionMapping
+from hybrid.router.redact.restore import restored
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol.sampling import SamplingParams
 from hybrid.tests.support.deciding import HARD, NO_DEVICE, OFFLINE, SIMPLE, UNCERTAIN, run
 from hybrid.tests.support.redacting import mapping
+from hypothesis import given
+from hypothesis import strategies as st
 
 KINDS = '[privacy]\nemail = "redact"\nphone = "redact"\ncard = "redact"\niban = "redact"\nip = "redact"\n'
 POLICY = Policy.parse(KINDS + '[speculation]\nmode = "always"\n')
@@ -168,3 +171,44 @@ def test_every_kind_is_replaced_by_its_own_and_settings_stay() -> None:
     assert [placeholder.kind for placeholder, _ in into.entries()] == ["email", "phone", "card", "iban", "ip"]
     assert cleared.value.messages[0].content == ", ".join(placeholder.text for placeholder, _ in into.entries())
     assert (cleared.value.sampling, cleared.value.tools, cleared.value.user) == (request.sampling, request.tools, "u")
+
+
+pieces = st.sampled_from(
+    [
+        JANE,
+        PHONE,
+        CARD,
+        "bob@example.com",
+        "81.2.69.142",
+        "https://x.example/?",
+        "//",
+        " ",
+        "\n",
+        "=",
+        "password",
+        "call ",
+        "<",
+        ">",
+        "[",
+        "]",
+        "4",
+        "a",
+    ]
+)
+
+
+@given(st.lists(pieces, max_size=14).map("".join), st.lists(pieces, max_size=6).map("".join), st.data())
+def test_whatever_is_sent_holds_nothing_to_find_and_comes_back_as_it_was(text: str, argument: str, data: st.DataObject) -> None:
+    call = {
+        "id": "1",
+        "function": {"name": "f", "arguments": data.draw(st.sampled_from([argument, json.dumps({"a": argument, "b": [1]})]))},
+    }
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": argument, "tool_calls": [call]}]
+    request, into = RouteRequest.of(messages), mapping()
+    cleared = clear(request, POLICY, "public", into)
+    assert isinstance(cleared, Shareable) == (cleared.assessment.verdict in ("public", "redact"))
+    if isinstance(cleared, Shareable):
+        sent = cleared.value.messages
+        assert assess(cleared.value, POLICY).verdict == "public"
+        assert [restored(one.content or "", into.values()) for one in sent] == [text, argument]
+    run(request, policy=POLICY, redaction=into)  # never raises
