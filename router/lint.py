@@ -21,10 +21,12 @@ from .request import RouteContext, RouteRequest
 from .rules import CompiledRule, Traced, trace_all
 from .variables import VARIABLES, Values
 
+CODES = ("rule-never", "rule-shadowed", "rule-unmatched", "rule-unknown", "rule-fails", "rules-overlap", "rules-gap", "key-unused")
+
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """`code` is stable; `line` is 0 for what no line is at fault for."""
+    """`code` is one of CODES, and stable; `line` is 0 for what no line is at fault for."""
 
     code: str
     key: str

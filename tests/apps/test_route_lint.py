@@ -118,6 +118,9 @@ def test_lint_exits_0_with_warnings_6_with_strict_and_5_with_errors(policy: str,
     assert run("lint", "--policy", policy, "--strict").exit_code == 0
     assert run("lint", "--policy", policy, "--input", str(prompts)).exit_code == 0
     assert run("lint", "--policy", policy, "--input", str(prompts), "--strict").exit_code == 6
+    unheeded = ("--ignore", "rules-gap", "--ignore", "rule-unmatched", "--ignore", "rule-unknown")
+    assert run("lint", "--policy", policy, "--input", str(prompts), "--strict", *unheeded).exit_code == 0
+    assert run("lint", "--policy", policy, "--ignore", "rule-odd").exit_code == 2
     at_noon = run("lint", "--policy", policy, "--input", str(prompts), "--at", "2026-01-01T12:00", "--fact", "battery=0.1", "--json")
     found = json.loads(at_noon.output)
     assert found["error"] is None and found["coverage"]["prompts"] == 2 and found["coverage"]["no_rule"] == 0

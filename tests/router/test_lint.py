@@ -1,7 +1,10 @@
 """What lint says of a policy that loads, and of its rules over prompts."""
 
+import re
+from pathlib import Path
+
 import pytest
-from hybrid.router.lint import cover, lint_coverage, lint_policy
+from hybrid.router.lint import CODES, cover, lint_coverage, lint_policy
 from hybrid.router.policy import Policy, presets
 from hybrid.router.request import Moment, RouteContext, RouteRequest
 from hybrid.shared_protocol.runtime import DeviceState, LinkState
@@ -49,6 +52,11 @@ def dynamic(text: str, *prompts: str, context: RouteContext = AT_NIGHT) -> list[
 )
 def test_a_policy_shows_what_is_odd_about_it(text: str, expected: list[tuple[str, str, int]]) -> None:
     assert static(text) == expected
+
+
+def test_every_code_is_listed() -> None:
+    source = (Path(__file__).parents[2] / "router" / "lint.py").read_text()
+    assert set(re.findall(r'Warned\(\s*"([a-z-]+)"', source)) == set(CODES)
 
 
 def test_presets_are_clean() -> None:

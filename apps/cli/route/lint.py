@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ....router.lint import Coverage, Warned, cover, lint_coverage, lint_policy
+from ....router.lint import CODES, Coverage, Warned, cover, lint_coverage, lint_policy
 from ....router.plan import SpeculationFacts
 from ....router.policy import PRESET, Policy, presets
 from ....router.quota.quotas import full_view
@@ -26,12 +26,20 @@ STRICT = 6  # exit code of a gate that failed
 )
 @click.option("--input", "input_file", type=click.Path(dir_okay=False), help="Prompts (JSON lines): which rules decide them?")
 @click.option("--strict", is_flag=True, help=f"Warnings exit {STRICT}.")
+@click.option("--ignore", "ignored", multiple=True, type=click.Choice(CODES), help="A kind of warning that is meant to be.")
 @fact_option
 @at_option
 @json_option
 @click.pass_context
 def lint(
-    ctx: click.Context, policy_file: str, input_file: str | None, strict: bool, facts: tuple[str, ...], at: str | None, as_json: bool
+    ctx: click.Context,
+    policy_file: str,
+    input_file: str | None,
+    strict: bool,
+    ignored: tuple[str, ...],
+    facts: tuple[str, ...],
+    at: str | None,
+    as_json: bool,
 ) -> None:
     """Check a policy: errors, rules that never decide, keys that change nothing; with --input also overlaps and gaps.
 
@@ -58,6 +66,7 @@ def lint(
         )
         found = cover(policy, (row.request for row in read_rows(input_file)), with_facts(context, facts, at))
         warned += lint_coverage(policy, text, found)
+    warned = [one for one in warned if one.code not in ignored]
     if as_json:
         print_json({"policy": policy_file, "error": None, "warnings": [_json(one) for one in warned], "coverage": _coverage(policy, found)})
     else:
