@@ -3,7 +3,8 @@
     python benchmarks/route_latency.py [--json] [--rounds 9] [--shared ../shared]
 
 Every turn of every prompt of `data/prompts/*.jsonl` there, or else of tests/data/prompts.jsonl, is one conversation of its own; all
-privacy detectors on. Two policies: the default one, and one of twenty rules, of which the last decides, over every variable there is.
+privacy detectors on. Three policies: the default one; one of twenty rules, of which the last decides, over every variable there is;
+and, where there are outcomes in `data/routing`, one with a router that was trained on them.
 Then all detectors of privacy alone, those of public kinds too, on texts of 2,000 characters: of prompts, and full of private values.
 A decision is one call of `decide` on a request that is already parsed. Rounds run over all prompts in turn; the first is dropped.
 """
@@ -16,6 +17,7 @@ import json
 import os
 import platform
 import random
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +27,9 @@ from unittest.mock import patch
 from hybrid.router.costs import CostModel
 from hybrid.router.decide import decide
 from hybrid.router.detect.search import search
+from hybrid.router.evaluate.outcomes import read_outcomes
+from hybrid.router.learned.store import save
+from hybrid.router.learned.train import train
 from hybrid.router.policy import PERSONAL, Policy
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import Moment, RouteContext, RouteRequest
@@ -68,6 +73,13 @@ def prompts(shared: Path) -> list[str]:
 
 def rules_policy() -> Policy:
     return Policy.parse("".join(f'[[rule]]\nname = "r{n}"\nwhen = "{when}"\nroute = "edge"\n' for n, when in enumerate(CONDITIONS)))
+
+
+def learned_policy(outcomes: Path) -> Policy:
+    """With a router trained on these outcomes, as `hybrid route train` does."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(train(read_outcomes(outcomes)), Path(folder) / "ours.hybrid")
+        return Policy.parse('[learned]\nmodel = "ours.hybrid"', folder=Path(folder))
 
 
 def of_2000_characters(texts: list[str]) -> list[str]:
@@ -121,7 +133,10 @@ def main() -> None:
         "moment": Moment(12, 3),
     }
     results = []
-    for name, policy in (("decide, default policy", Policy.default()), ("decide, 20 rules", rules_policy())):
+    policies = [("decide, default policy", Policy.default()), ("decide, 20 rules", rules_policy())]
+    if (outcomes := options.shared / "data" / "routing" / "mixed_8b_51b.jsonl").exists():
+        policies.append(("decide, learned router", learned_policy(outcomes)))
+    for name, policy in policies:
         context = RouteContext(policy=policy, **facts)
         load = os.getloadavg()[0]
         with patch("socket.socket", side_effect=OSError("a routing decision must not open a socket")) as sockets:

@@ -11,11 +11,14 @@ LLMRouter's mixed tasks: 8B or 51B). Area under the routing curve (APGR, random 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import msgspec
 
 from .features import Turn, turn_of
 from .request import RouteRequest
+
+TOKENS_PER_WORD = 1.35  # of English under the byte-level BPEs of current small models
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -36,11 +39,15 @@ class Parts(msgspec.Struct, frozen=True):
         return 1 - math.prod(1 - part for part in parts)
 
 
-def complexity(request: RouteRequest) -> Parts:
-    """The parts of the hardest user turn, and of the conversation around it: a hard task followed by "continue" stays hard."""
+def complexity(request: RouteRequest, tokens: int | None = None) -> Parts:
+    """The parts of the hardest user turn, and of the conversation around it: a hard task followed by "continue" stays hard.
+
+    `tokens`: of the whole prompt, counted by a tokenizer; each turn is then as long as its share of them, which also holds for
+    languages that write no spaces. None: as long as its words.
+    """
     texts = [message.content or "" for message in request.messages if message.role == "user"]
-    hardest = max((parts_of(turn_of(text)) for text in texts), key=lambda parts: parts.score, default=Parts())
     everything = sum(len(message.content or "") for message in request.messages)
+    hardest = max((parts_of(_sized(turn_of(text), text, everything, tokens)) for text in texts), key=_score, default=Parts())
     around = everything - max(map(len, texts), default=0)
     return msgspec.structs.replace(
         hardest,
@@ -58,6 +65,14 @@ def parts_of(turn: Turn) -> Parts:
         maths=0.40 * _saturate(turn.maths + 0.35 * max(0, turn.numbers - 1) + 0.7 * turn.formulas, 6),
         language=0.40 * turn.foreign,
     )
+
+
+def _sized(turn: Turn, text: str, everything: int, tokens: int | None) -> Turn:
+    return turn if tokens is None else replace(turn, words=round(tokens / TOKENS_PER_WORD * len(text) / max(1, everything)))
+
+
+def _score(parts: Parts) -> float:
+    return parts.score
 
 
 def _saturate(count: float, scale: float) -> float:

@@ -125,9 +125,9 @@ class _Facts:
 
 
 def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[RouteRequest] | LocalOnly[RouteRequest]) -> _Facts:
-    parts = complexity(request)
     private = isinstance(cleared, LocalOnly)
     tokens, counted = prompt_tokens(request, context)
+    parts = complexity(request, tokens if counted else None)
     if cleared.value is not request:  # redacted: the cloud gets that one, the device may get either
         sent, sent_counted = prompt_tokens(cleared.value, context)
         tokens = max(tokens, sent) if sent_counted >= counted else tokens

@@ -43,7 +43,7 @@ def trait_parts(model: Model, text: str, most: int = MOST) -> tuple[Part, ...]:
     z = standard(np.array([traits_of(text)]), model.centre, model.scale)
     without = np.repeat(z, z.shape[1] + 1, axis=0)
     without[np.arange(z.shape[1]), np.arange(z.shape[1])] = 0
-    gains = waves_of(without, model.directions, model.phases) @ (model.waves[:, 1] - model.waves[:, 0]).astype(np.float64)
+    gains = waves_of(without, model.directions, model.phases) @ (model.waves[:, 1] - model.waves[:, 0])
     parts = (gains[-1] - gains[:-1]).tolist()
     return tuple(Part(words, gain) for words, gain in strongest(parts, z[0].tolist(), most))
 
@@ -54,8 +54,8 @@ def term_parts(model: Model, text: str, most: int = MOST) -> tuple[Part, ...]:
     if not terms:
         return ()
     buckets = len(model.idf)
-    tfidf = Counts.of([bounded(text)], buckets, marked_terms_of).times(model.idf.astype(np.float64))
-    gain = (model.terms[:, 1] - model.terms[:, 0]).astype(np.float64)
+    tfidf = Counts.of([bounded(text)], buckets, marked_terms_of).times(model.idf)
+    gain = model.terms[:, 1] - model.terms[:, 0]
     adds = dict(zip(tfidf.column.tolist(), (tfidf.value * gain[tfidf.column]).tolist(), strict=True))
     in_bucket: Counter[int] = Counter()
     for term, count in terms.items():

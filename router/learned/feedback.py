@@ -22,7 +22,7 @@ import numpy as np
 
 from ...shared_protocol.errors import ConfigError, InvalidRequest
 from .hashed import Floats
-from .model import WAVES, Model, raw_scores
+from .model import WAVES, Model, raw_scores, rounded
 
 MAGIC = b"hybrid learned corrections 1\n"
 MAX_VERSIONS = 1_000
@@ -78,8 +78,8 @@ def corrected(history: History) -> Model:
     total = _total(history, history.number) / np.sqrt(3)
     return replace(
         history.base,
-        waves=(history.base.waves + total[:-1]).astype(np.float32),
-        mean=(history.base.mean + total[-1]).astype(np.float32),
+        waves=rounded(history.base.waves + total[:-1]),
+        mean=rounded(history.base.mean + total[-1]),
         id=f"{history.base.id}+{history.number}",
     )
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from ..calibration import Calibration
 from .hashed import Counts, Floats, marked_terms_of
@@ -28,8 +27,12 @@ from .traits import bounded, traits_of
 WAVES = 256
 RANKS = 201  # quantiles of the gain that are kept
 CUT = 3.0  # standard deviations
+_SHARES = np.linspace(0, 1, RANKS)
 
-Array = NDArray[np.float32]
+
+def rounded(array: Floats) -> Floats:
+    """To what the file holds: a router decides the same before and after it is written."""
+    return array.astype(np.float32).astype(np.float64)
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,23 +49,25 @@ class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Model:
+    """All numbers are `rounded`."""
+
     about: About
-    idf: Array  # [buckets]
-    terms: Array  # [buckets, 2]
-    centre: Array  # [traits]
-    scale: Array  # [traits]
-    directions: Array  # [traits, WAVES]
-    phases: Array  # [WAVES]
-    waves: Array  # [WAVES, 2]
-    mean: Array  # [2]
-    covariance: Array  # [WAVES, WAVES]
-    ranks: Array  # [RANKS], ascending
+    idf: Floats  # [buckets]
+    terms: Floats  # [buckets, 2]
+    centre: Floats  # [traits]
+    scale: Floats  # [traits]
+    directions: Floats  # [traits, WAVES]
+    phases: Floats  # [WAVES]
+    waves: Floats  # [WAVES, 2]
+    mean: Floats  # [2]
+    covariance: Floats  # [WAVES, WAVES]
+    ranks: Floats  # [RANKS], ascending
     edge: Calibration
     cloud: Calibration
     id: str = ""  # 16 hex digits over the file; set when it is written or read
 
     def rank_of(self, gain: float) -> float:
-        return float(np.interp(gain, self.ranks, np.linspace(0, 1, len(self.ranks))))
+        return float(np.interp(gain, self.ranks, _SHARES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +98,18 @@ def predict(model: Model, text: str) -> Prediction:
 def raw_scores(model: Model, texts: Sequence[str]) -> tuple[Floats, Floats]:
     """([n, 2] raw scores of edge and cloud, [n, WAVES] waves)."""
     wave = waves_of(standard(np.array([traits_of(text) for text in texts]), model.centre, model.scale), model.directions, model.phases)
-    tfidf = Counts.of([bounded(text) for text in texts], len(model.idf), marked_terms_of).times(model.idf.astype(np.float64))
-    words = np.stack([tfidf.of(model.terms[:, side].astype(np.float64)) for side in range(2)], axis=1)
+    tfidf = Counts.of([bounded(text) for text in texts], len(model.idf), marked_terms_of).times(model.idf)
+    words = np.stack([tfidf.of(model.terms[:, side]) for side in range(2)], axis=1)
     return model.mean + words + wave @ model.waves, wave
 
 
-def standard(traits: Floats, centre: Array, scale: Array) -> Floats:
+def standard(traits: Floats, centre: Floats, scale: Floats) -> Floats:
     """[n, traits] to the same, in standard deviations of the training prompts."""
     found: Floats = np.clip((traits - centre) / scale, -CUT, CUT)
     return found
 
 
-def waves_of(traits: Floats, directions: Array, phases: Array) -> Floats:
+def waves_of(traits: Floats, directions: Floats, phases: Floats) -> Floats:
     """[n, traits], standardised, to [n, WAVES]."""
-    found: Floats = np.sqrt(2 / len(phases)) * np.cos(traits @ directions.astype(np.float64) + phases)
+    found: Floats = np.sqrt(2 / len(phases)) * np.cos(traits @ directions + phases)
     return found

@@ -20,8 +20,8 @@ import numpy as np
 
 from ...shared_protocol.errors import ConfigError, NotFound
 from ..calibration import Calibration
-from .hashed import CLOSING, OPENING, TERM
-from .model import RANKS, WAVES, About, Array, Model
+from .hashed import CLOSING, OPENING, TERM, Floats
+from .model import RANKS, WAVES, About, Model
 from .traits import HEAD, TAIL, TRAITS
 
 MAGIC = b"hybrid learned router 1\n"
@@ -73,11 +73,11 @@ def from_bytes(data: bytes, source: str = "learned router") -> Model:
         raise ConfigError(f"{source}: trained for features {file.features[:16]}, here are {feature_hash()}", hint=_HINT)
     _check(file, source)
     shapes = _shapes(file.buckets)
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, Floats] = {}
     for name, shape in shapes.items():
         if len(file.arrays[name]) != 4 * math.prod(shape):
             raise ConfigError(f"{source}: {name} holds {len(file.arrays[name])} bytes, not {4 * math.prod(shape)}", hint=_HINT)
-        arrays[name] = np.frombuffer(file.arrays[name], dtype="<f4").astype(np.float32).reshape(shape)
+        arrays[name] = np.frombuffer(file.arrays[name], dtype="<f4").astype(np.float64).reshape(shape)
         arrays[name].flags.writeable = False
         if not np.isfinite(arrays[name]).all() or np.abs(arrays[name]).max() > 1e6:
             raise ConfigError(f"{source}: {name} holds what is no usable number", hint=_HINT)

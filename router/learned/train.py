@@ -17,7 +17,7 @@ from ..evaluate.folds import fold_of
 from ..evaluate.outcomes import Outcome
 from ..evaluate.reliability import Reliability
 from .hashed import Counts, Floats, marked_terms_of, solve_ridge
-from .model import RANKS, WAVES, About, Array, Model, standard, waves_of
+from .model import RANKS, WAVES, About, Model, rounded, standard, waves_of
 from .traits import TRAITS, bounded, traits_of
 
 BUCKETS = 8192
@@ -32,8 +32,8 @@ LEAST_GROUPS = 50
 class _Fit:
     idf: Floats
     terms: Floats
-    centre: Array
-    scale: Array
+    centre: Floats
+    scale: Floats
     waves: Floats
     mean: Floats
     covariance: Floats
@@ -66,16 +66,16 @@ def train(rows: Sequence[Outcome], *, edge: str = "", cloud: str = "", trained: 
     }
     return Model(
         about=About(edge=edge, cloud=cloud, trained=trained, rows=len(rows), data=data_hash(rows), noise=noise, figures=figures),
-        idf=fit.idf.astype(np.float32),
-        terms=fit.terms.astype(np.float32),
+        idf=rounded(fit.idf),
+        terms=rounded(fit.terms),
         centre=fit.centre,
         scale=fit.scale,
         directions=directions,
         phases=phases,
-        waves=fit.waves.astype(np.float32),
-        mean=fit.mean.astype(np.float32),
-        covariance=fit.covariance.astype(np.float32),
-        ranks=np.quantile(gain, np.linspace(0, 1, RANKS)).astype(np.float32),
+        waves=rounded(fit.waves),
+        mean=rounded(fit.mean),
+        covariance=rounded(fit.covariance),
+        ranks=rounded(np.quantile(gain, np.linspace(0, 1, RANKS))),
         edge=maps[0],
         cloud=maps[1],
     )
@@ -101,16 +101,16 @@ def _ece(chances: Floats, reached: Floats) -> float:
     return float(Reliability(chances, reached).ece(np.ones((1, len(reached))))[0])
 
 
-def _directions(traits: int) -> tuple[Array, Array]:
+def _directions(traits: int) -> tuple[Floats, Floats]:
     random = np.random.default_rng(0)
     directions = random.standard_normal((traits, WAVES)) / np.sqrt(traits)
-    return directions.astype(np.float32), random.uniform(0, 2 * np.pi, WAVES).astype(np.float32)
+    return rounded(directions), rounded(random.uniform(0, 2 * np.pi, WAVES))
 
 
-def _fit(counts: Counts, traits: Floats, scores: Floats, directions: Array, phases: Array) -> _Fit:
+def _fit(counts: Counts, traits: Floats, scores: Floats, directions: Floats, phases: Floats) -> _Fit:
     """Both blocks of columns at once: the waves are solved for exactly, and the terms in what the waves leave unexplained."""
-    centre = traits.mean(axis=0).astype(np.float32)
-    scale = np.maximum(traits.std(axis=0), LEAST_SCALE).astype(np.float32)
+    centre = rounded(traits.mean(axis=0))
+    scale = rounded(np.maximum(traits.std(axis=0), LEAST_SCALE))
     wave = waves_of(standard(traits, centre, scale), directions, phases)
     inverse: Floats = np.linalg.inv(wave.T @ wave + RIDGE_WAVES * np.eye(WAVES)).astype(np.float64, copy=False)
     idf = counts.idf()
@@ -128,7 +128,7 @@ def _fit(counts: Counts, traits: Floats, scores: Floats, directions: Array, phas
     return _Fit(idf, np.stack(terms, 1), centre, scale, np.stack(waves, 1), mean, covariance)
 
 
-def _apply(fit: _Fit, counts: Counts, traits: Floats, directions: Array, phases: Array) -> Floats:
+def _apply(fit: _Fit, counts: Counts, traits: Floats, directions: Floats, phases: Floats) -> Floats:
     """[n, 2] raw scores."""
     tfidf = counts.times(fit.idf)
     words = np.stack([tfidf.of(fit.terms[:, side]) for side in range(2)], axis=1)

@@ -1,5 +1,7 @@
 """Easy prompts score low, hard ones high, and a conversation is as hard as its hardest turn."""
 
+import math
+
 import pytest
 from hybrid.router.complexity import complexity
 from hybrid.router.features import HEAD, TAIL, turn_of
@@ -81,6 +83,19 @@ def test_another_language_is_harder_for_a_small_model() -> None:
     assert score("Wie komme ich am schnellsten vom Bahnhof zum Schloss?") >= BANDS.cascade_from
     assert score("法国的首都是哪里？") >= BANDS.cascade_from
     assert score("How do I get from the station to the castle quickly?") < BANDS.cascade_from
+
+
+def test_counted_tokens_give_the_length_where_words_cannot() -> None:
+    """Chinese has no spaces: five hundred characters are five words, but as many tokens as a long English text."""
+    text = "请描述一下这座城市的历史，" * 40
+    request = RouteRequest.of(text)
+    by_words, counted = complexity(request), complexity(request, tokens=400)
+    assert counted.size > 2 * by_words.size
+    assert counted == complexity(RouteRequest.of(text), tokens=400) and counted.reasoning == by_words.reasoning
+    english = RouteRequest.of("word " * 300)
+    assert complexity(english, tokens=405).size == pytest.approx(complexity(english).size)
+    turns = RouteRequest.of([{"role": "system", "content": "x" * 900}, {"role": "user", "content": "y" * 100}])
+    assert complexity(turns, tokens=1350).size == pytest.approx(0.55 * (1 - math.exp(-100 / 150)))  # a tenth of the tokens is the user's
 
 
 def test_each_part_counts_what_a_reader_would_count() -> None:
