@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from hybrid.edge.client import AsyncHybridClient
+from hybrid.edge.client import AsyncHybridClient, CloudTarget
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.router.policy import Policy
 from hybrid.shared_protocol.model import Model
@@ -87,3 +87,27 @@ def text_of(answer: ChatCompletion | list[ChatCompletionChunk]) -> str:
 def told(answer: ChatCompletion) -> tuple[object, ...]:
     assert answer.hybrid is not None
     return (answer.hybrid.route, answer.hybrid.reason, [(span.origin, span.tokens) for span in answer.hybrid.spans])
+
+
+@asynccontextmanager
+async def client_of_several(
+    edge: Model | str | None, policy: str, answers: dict[str, Callable[[Received], Script]], **options: Any
+) -> AsyncIterator[tuple[AsyncHybridClient, dict[str, ScriptedServer]]]:
+    """Targets by name, in order."""
+    async with AsyncExitStack() as held:
+        servers = {name: await held.enter_async_context(scripted_server(answer)) for name, answer in answers.items()}
+        targets = [CloudTarget(server.url, name=name) for name, server in servers.items()]
+        options = {"context": 512, "device_state": SimulatedDevice(), "probe_timeout_s": 60} | options
+        client = await held.enter_async_context(AsyncHybridClient(edge, targets, policy=Policy.parse(policy), **options))
+        yield client, servers
+
+
+def asked(server: ScriptedServer) -> int:
+    """How often it was asked for an answer."""
+    return sum(request.method == "POST" for request in server.requests)
+
+
+def tried(answer: ChatCompletion | list[ChatCompletionChunk]) -> list[tuple[str, str]]:
+    info = answer.hybrid if isinstance(answer, ChatCompletion) else answer[-1].hybrid
+    assert info is not None
+    return [(attempt.target, attempt.outcome) for attempt in info.attempts]
