@@ -149,12 +149,18 @@ class _Talk:
         """Ask, show the answer and where it came from; a turn that fails, or is stopped before its first word, leaves nothing behind."""
         turns = self.conversation.turns
         turns.append({"role": "user", "content": message})
-        writer, text, info, tokens = Writer(time.monotonic), [], None, 0
+        writer, info, tokens = Writer(time.monotonic), None, 0
+        text: list[str] = []
         try:
             with self.client.chat.completions.create(
                 messages=self.conversation.messages, stream=True, conversation=CONVERSATION, **self.sampling
             ) as stream:
                 for chunk in stream:
+                    if chunk.hybrid and (chunk.hybrid.restarted or chunk.hybrid.continued):
+                        writer.end_line()
+                        say("[the answer broke off; " + ("the device goes on]" if chunk.hybrid.continued else "all of it again:]"))
+                        text = text if chunk.hybrid.continued else []
+                        continue
                     text.append(chunk.choices[0].delta.content or "")
                     writer.write(text[-1])
                     info = chunk.hybrid or info
