@@ -23,10 +23,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from confidence_tasks import MAX_TOKENS
+from confidence_tasks import MAX_TOKENS, TASK
 from hybrid.router.calibration import fit_isotonic, fit_logistic, fit_temperature
-from hybrid.router.confidence.calibrate import ERROR_RATES, FOLDS, Judged, calibrate, cross_fitted
+from hybrid.router.confidence.calibrate import ERROR_RATES, FOLDS, calibrate, cross_fitted
 from hybrid.router.confidence.early import best_possible, stop_bound, tokens_computed
+from hybrid.router.confidence.outcome_file import read_outcome_file
 from hybrid.router.confidence.signals import SIGNALS, confidence
 from hybrid.router.confidence.threshold import promise_by_halves
 from hybrid.router.confidence.token_signal import TokenSignal
@@ -39,7 +40,6 @@ from hybrid.shared_protocol.errors import CannotPromise
 from hybrid.shared_protocol.model_card import ModelCard
 
 OUTCOMES = Path(__file__).parent / "data" / "confidence_outcomes.jsonl"
-TASK = {"human-eval": "code", "reasoning-gym": "text"}
 BASELINES = ("answer_length", "prompt_length")
 
 
@@ -199,12 +199,12 @@ def rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else str(value)
 
 
-def gate(outcomes: Outcomes, policy: ConfidencePolicy, path: Path) -> None:
-    """Write the gate of the model that the outcomes are of."""
-    head = outcomes.head
-    card = ModelCard(head["model"], "", head["quantisation"], 0, 0, 0, "", head["file_hash"], 0, "")
-    rows = [Judged(row["id"], TASK[row["group"]], row["correct"], tokens_of(row)) for row in outcomes.rows]
-    path.write_bytes(calibrate(rows, card, policy, head["data_hash"]).to_json())
+def gate(path: Path, policy: ConfidencePolicy, output: Path) -> None:
+    """What `hybrid route gate` writes, for the model that the outcomes say they are of: it need not be here."""
+    found = read_outcome_file(path)
+    assert found.head is not None
+    card = ModelCard(found.head.model, "", found.head.quantisation, 0, 0, 0, "", found.head.file_hash, 0, "")
+    output.write_bytes(calibrate(found.rows, card, policy, found.data_hash).to_json())
 
 
 def main() -> None:
@@ -230,7 +230,7 @@ def main() -> None:
         for figure, value in found.items():
             record.setdefault(figure, {})[name] = value
     if options.gate:
-        gate(every, policy, options.gate)
+        gate(options.outcomes, policy, options.gate)
     print(json.dumps(record) if options.json else table(record))
 
 

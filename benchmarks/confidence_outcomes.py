@@ -5,7 +5,7 @@
 Each stage goes on where it was stopped: answers, samples and self-assessments are kept in DIR, texts included, which is not for
 publication; FILE gets one JSON object a line, numbers only:
 
-    {"id", "group", "correct", "finish", "prompt_tokens", "logprob": [...], "margin": [...], "entropy": [...],
+    {"id", "group", "task", "correct", "finish", "prompt_tokens", "logprob": [...], "margin": [...], "entropy": [...],
      "p_true", "agreement": of so many "samples"}
 
 The three lists have a number per token, in thousandths of a nat (see router/confidence/token_signal.py). Answers are greedy;
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from batch_decoding import Answered, BatchDecoder, Job
-from confidence_tasks import Question, questions
+from confidence_tasks import TASK, Question, questions
 from hybrid.quant.at_load import quantised
 from hybrid.router.confidence.self_check import agreement, ask_whether_true, probability_of_true
 from hybrid.shared_protocol.model import Model, load_model
@@ -114,6 +114,7 @@ def _outcome(one: Question, answers: Stage, own: Stage, samples: Stage | None) -
     return {
         "id": one.id,
         "group": one.group,
+        "task": TASK[one.group],
         "correct": one.grade(answer["text"]),
         **{key: answer[key] for key in ("finish", "prompt_tokens", "logprob", "margin", "entropy")},
         "p_true": round(own[one.id]["p_true"], 4),

@@ -14,6 +14,7 @@ from typing import Any
 from sandbox import Isolation, passes
 
 MAX_TOKENS = {"human-eval": 320, "reasoning-gym": 128}  # of an answer
+TASK = {"human-eval": "code", "reasoning-gym": "text"}  # of the router
 NUM_CODE = 60
 # Ten kinds of task, ten items each, small enough that a model of half a billion parameters solves some of each: chosen by how many
 # items of another seed it solved, not by what any signal says of them.

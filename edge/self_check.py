@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from ..router.confidence.self_check import agreement, ask_whether_true, probability_of_true
-from ..shared_protocol.errors import ContextOverflow
+from ..shared_protocol.errors import ContextOverflow, TemplateError
 from ..shared_protocol.noise import child_seed
 from ..shared_protocol.sampling import SamplingParams
 from .session import Session
@@ -16,8 +16,11 @@ TEMPERATURE = 0.7  # of the further answers, at least: greedy ones would all be 
 
 
 def p_true(session: Session, messages: Sequence[Mapping[str, object]], answer: str) -> float | None:
-    """How likely the model calls its `answer` right, 0..1; None where that question does not fit its context. Raises TemplateError."""
-    ids = session.model.render_chat(ask_whether_true(messages, answer))
+    """How likely the model calls its `answer` right, 0..1; None where that question does not fit its context or its template."""
+    try:
+        ids = session.model.render_chat(ask_whether_true(messages, answer))
+    except TemplateError:
+        return None
     if len(ids) > session.held.context:
         return None
     session.held.keep_common_prefix(ids)

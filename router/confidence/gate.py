@@ -1,6 +1,6 @@
 """A gate: what a signal's value means, learned from outcomes of one model file in one quantisation, for each group of tasks.
 
-A plain JSON file, made by `benchmarks/confidence.py --gate`; it holds numbers only. Its calibration id is a hash of all of it and stands in
+A plain JSON file, made by `hybrid route gate`; it holds numbers only. Its calibration id is a hash of all of it and stands in
 every decision that the gate had a part in.
 """
 

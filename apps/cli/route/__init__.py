@@ -15,6 +15,7 @@ COMMANDS = {
     "train": Lazy("train", "train_command", "Learn from outcomes which prompts gain from the cloud."),
     "record": Lazy("record", "record", "Write the decisions on a file of prompts without their text."),
     "replay": Lazy("replay", "replay", "Ask another policy about recorded decisions."),
+    "gate": Lazy("gate", "gate", "Calibrate the confidence of a device's model from outcomes."),
     "schema": Lazy("schema", "schema", "Print the JSON schema of a policy file."),
 }
 
