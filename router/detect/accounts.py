@@ -13,7 +13,7 @@ from stdnum import iban, luhn, numdb
 
 from .budget import Budget
 from .finding import Finding
-from .scan import Scan
+from .scan import Scan, glued_after
 
 _DIGITS = re.compile(r"\d+")
 _CARD = re.compile(
@@ -28,6 +28,7 @@ _CARD = re.compile(
 )
 _CARD_SHAPES = ([4, 4, 4, 4, 3], [4, 4, 4, 4], [4, 6, 5], [4, 6, 4], [4, 4, 4, 1])
 _CARD_CONTEXT = re.compile(r"(?i)\b(?:cards?|visa|mastercard|amex|maestro|credit|debit)\b")
+_IN_A_HASH = re.compile(r"[0-9][A-Za-z]{1,8}\Z|(?<![A-Za-z])[A-Fa-f]{1,2}\Z")  # letters before digits; "Visa4111" is none
 _FRACTION = re.compile(r"\d+\.\d+")
 
 
@@ -40,6 +41,8 @@ def find_cards(scan: Scan) -> list[Finding]:
         for chain in chains:
             start, end = chain.span()
             if end - start < 12:
+                continue
+            if glued_after(text, end) or _IN_A_HASH.search(text, max(0, start - 10), start):
                 continue
             for left, right in candidates(chain[0]):
                 digits = "".join(_DIGITS.findall(chain[0], left, right))

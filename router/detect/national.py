@@ -95,7 +95,8 @@ def _digits_in(scan: Scan, table: dict[int, list[tuple[Groups, Digits]]], said: 
         lengths = tuple(end - start for start, end in spans)
         for at, (start, _) in enumerate(spans):
             for groups, number in table.get(lengths[at], ()):
-                if lengths[at : at + len(groups)] == groups:
+                fraction = len(groups) == 1 and at > 0 and text[start - 1] == "."
+                if lengths[at : at + len(groups)] == groups and not fraction:
                     end = spans[at + len(groups) - 1][1]
                     if _stands(number, groups, text, start, end, said) and not (glued_before(text, start) or glued_after(text, end)):
                         budget.spend()

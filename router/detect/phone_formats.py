@@ -9,24 +9,25 @@ import re
 from functools import cache
 from typing import Any
 
-SHORTEST, LONGEST = 7, 13  # digits, the national prefix included
+SHORTEST, LONGEST = 7, 11  # digits, the national prefix included; longer ones begin with 0, and have a shape of their own
 _DIGITS = re.compile(r"\d+")
 
 
-def is_written_as_a_phone(groups: list[str], regions: tuple[str, ...]) -> bool:
-    """`groups` of digits, as separators divide them. Raises ValueError for a region that nobody knows."""
+def is_written_as_a_phone(groups: list[str], between: str, regions: tuple[str, ...]) -> bool:
+    """`groups` of digits with the separator `between`. Hyphens and dots may stand for a region's spaces, but not the other way round: two
+    numbers that stand side by side have a space between them. Raises ValueError for a region that nobody knows."""
     number = "".join(groups)
     if not SHORTEST <= len(number) <= LONGEST:
         return False
     lengths = [len(group) for group in groups]
     return any(
-        pattern.fullmatch(number.removeprefix(prefix)) and _groups(number, region) == lengths
+        pattern.fullmatch(number.removeprefix(prefix)) and _groups(number, region, between) == lengths
         for region, pattern, prefix in (_plan(region) for region in regions)
     )
 
 
-def _groups(number: str, region: str) -> list[int] | None:
-    """The lengths of the groups in which the region writes this number; None when it is not one of its numbers."""
+def _groups(number: str, region: str, between: str) -> list[int] | None:
+    """The lengths of the groups in which the region writes this number; None when it is not one of its numbers, or has hyphens there."""
     library = _library()
     try:
         parsed = library.parse(number, region)
@@ -35,6 +36,8 @@ def _groups(number: str, region: str) -> list[int] | None:
     if not library.is_valid_number_for_region(parsed, region):
         return None
     national = library.format_number(parsed, library.PhoneNumberFormat.NATIONAL)
+    if between == " " and "-" in national:
+        return None
     return [len(group) for group in _DIGITS.findall(national)]
 
 

@@ -67,7 +67,7 @@ def _phones_in(text: str, chain: re.Match[str], regions: tuple[str, ...], budget
     found = found or list(_shaped(text, groups, digits))
     if not found and regions and _may_be_formatted(text, groups, lengths):
         budget.spend()
-        if is_written_as_a_phone([text[left:right] for left, right in groups], regions):
+        if is_written_as_a_phone([text[left:right] for left, right in groups], text[groups[0][1]], regions):
             found = [(start, end)]
     return [] if found and _in_a_guid(text, start) else found
 

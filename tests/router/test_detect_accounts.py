@@ -29,6 +29,8 @@ IBAN_GB = with_mod97("GB", "WEST12345698765432")
     [
         f"my card is {CARD}",
         f"card:{CARD}.",
+        f"Visa{CARD}",
+        f"_{CARD}_",
         " ".join(CARD[i : i + 4] for i in range(0, 16, 4)),
         "-".join(CARD[i : i + 4] for i in range(0, 16, 4)) + " 12/27 123",
         " ".join(CARD),
@@ -60,6 +62,9 @@ def test_a_card_is_found_however_it_is_written(text: str) -> None:
         "9" + CARD[1:],
         f"{CARD}12345",
         "0.4111222233334444",
+        f"{CARD}a",
+        f"a{CARD}",
+        f"9ce{CARD}",
         "1234 5678",
         str(2**60),
         "\n".join(CARD[i : i + 4] for i in range(0, 16, 4)),

@@ -191,9 +191,9 @@ def test_what_was_never_given_out_or_is_written_otherwise_is_none(text: str) -> 
 def test_the_default_policy_knows_only_regions_that_have_phones_or_numbers() -> None:
     from hybrid.router.detect.phone_formats import is_written_as_a_phone
 
-    assert not is_written_as_a_phone(["00", "00000"], Policy.default().privacy.regions)
+    assert not is_written_as_a_phone(["00", "00000"], "-", Policy.default().privacy.regions)
     with pytest.raises(ValueError, match="XX"):
-        is_written_as_a_phone(["00", "00000"], ("XX",))
+        is_written_as_a_phone(["00", "00000"], "-", ("XX",))
 
 
 def test_the_table_names_each_number_once_per_region() -> None:

@@ -98,6 +98,11 @@ def test_a_number_without_a_word_must_stand_in_the_groups_of_its_region(region: 
     assert found(f"{written} 7", region) == []
 
 
+def test_two_numbers_side_by_side_are_no_phone_of_a_region_that_writes_a_hyphen() -> None:
+    assert len(find_phones(Scan("4003-6667"), ("BR",))) == 1
+    assert find_phones(Scan("4003 6667"), ("BR",)) == []
+
+
 def test_more_candidates_than_the_library_is_asked_about_make_the_text_unreadable() -> None:
     assert find_phones(Scan("99-11-22-33\n" * MAX_CANDIDATES), ("US",)) == []
     with pytest.raises(TooManyCandidates):

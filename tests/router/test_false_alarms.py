@@ -24,6 +24,9 @@ def test_guids_timestamps_and_order_numbers_alarm_less_than_once_in_a_hundred() 
         "iso": lambda: moment().isoformat(),
         "plain": lambda: f"{moment():%Y-%m-%d %H:%M:%S}",
         "german": lambda: f"{moment():%d.%m.%Y %H:%M}",
+        "decimal": lambda: f"{source.randrange(1000)}.{source.randrange(10**9):09}",
+        "two numbers": lambda: f"{source.randrange(100, 10000)} {source.randrange(100, 10000)}",
+        "order of 3-7-7": lambda: f"{source.randrange(100, 1000)}-{source.randrange(10**7):07}-{source.randrange(10**7):07}",
         "hash": lambda: f"{source.getrandbits(160):040x}",
     }
     for name, make in makers.items():

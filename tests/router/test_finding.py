@@ -2,10 +2,11 @@
 
 import pytest
 from hybrid.router.detect.finding import Finding, resolve
+from hybrid.router.detect.registry import OURS
 from hybrid.router.detect.scan import Scan
 from hybrid.router.policy import Policy
 from hybrid.router.privacy import find
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 POLICY = Policy.default()
@@ -95,3 +96,24 @@ def test_the_longest_of_overlapping_findings_names_them_all(some: list[Finding])
 def test_what_the_policy_calls_public_is_not_among_what_must_be_replaced() -> None:
     assert find("bob@example.com", Policy.parse('[privacy]\nemail = "public"')) == []
     assert find("hello", Policy.parse("[privacy]\nmax_characters = 3")) == [Finding("unreadable", 0, 5)]
+
+
+# fmt: off
+ATOMS = [
+    "4111", " 1111", "-", "\n", "+49", "(0)", " 30 ", "1234567", "@", "example.com", "bob", "%40", "DE89", "3704 0044", "\u200b",
+    "\u0301", "１", "٣", "123-45-6780", "GB", "AB 12 34 56 C", "X-1234567-L", "0x", "bc1q", "http://", "www.", "://", "a:b@", "password=",
+    "Tr0ub4dor", "sk-", "ghp_", ":AA", "PRIVATE KEY-----", "-----BEGIN ", "passport ", "driver's license ", "call ", "2024-03-05",
+    "T10:20", "5 March", "00:1b:44", ":11:3a:b7", "::1", "fe80:", "cpf 529.982.247-25", "İ", "\ud800", "_", ".", "hiv", "my doctor",
+    "ext 4", "office", "x88", "12 34 56 78",
+]
+# fmt: on
+
+
+@given(st.lists(st.one_of(st.sampled_from(ATOMS), st.text(max_size=3)), max_size=25).map("".join))
+@settings(max_examples=150, deadline=None)
+def test_every_detector_takes_every_text_and_stays_inside_of_it(text: str) -> None:
+    """A detector that crashed would only be seen as a text that stays on the device."""
+    for make in OURS.values():
+        rule = make(POLICY.privacy)
+        for one in rule.find(Scan(text)):
+            assert one.kind in rule.kinds and 0 <= one.start < one.end <= len(text)
