@@ -42,13 +42,34 @@ inline void fetch(const uint16_t* run, int dim) {
     for (int i = 0; i < kKeyTile * dim; i += 32) __builtin_prefetch(run + i);
 }
 
+// One past the last key that a row of the work sees.
+inline int keys_end(const AttentionWork& work) {
+    const int last = work.position + work.rows;
+    return work.end < last ? work.end : last;
+}
+
+// The tile to ask for while `tile`, which begins at `start`, is worked on: its counterpart in the work that comes next, line by line as
+// the same lines here are read, since a burst would fill the buffers for misses and hold up the loads. Where there is none, `tile` itself.
+template <class W>
+inline TileAddress ahead_of(const AttentionWork& work, const TileAddress& tile, int start) {
+    TileAddress ahead = tile;
+    if (work.next != nullptr) ahead = tile_address<W>(*work.next, work.next->begin + start - work.begin, keys_end(*work.next));
+    for (int half = 0; half < 2; half++) {
+        if (ahead.keys[half] != nullptr) continue;
+        ahead.keys[half] = tile.keys[0];
+        ahead.values[half] = tile.values[0];
+    }
+    return ahead;
+}
+
 // scores[v][half * 16 + 0..15] = query v times the keys of `Halves` runs from `half` on; inputs ascend.
 template <class W, int Vectors, int Halves>
-inline void score(const float* queries, int dim, const uint16_t* const* keys, float* scores) {
+inline void score(const float* queries, int dim, const uint16_t* const* keys, const uint16_t* const* ahead, float* scores) {
     W sums[Vectors][Halves];
     for (int v = 0; v < Vectors; v++)
         for (int h = 0; h < Halves; h++) sums[v][h] = W::all(0.0f);
     for (int i = 0; i < dim; i++) {
+        __builtin_prefetch(ahead[i % 2] + i / 2 * (2 * kKeyTile), 0, 2);
         W key[Halves];
         for (int h = 0; h < Halves; h++) key[h] = W::load_half(keys[h] + i * kKeyTile);
         for (int v = 0; v < Vectors; v++) {
@@ -62,13 +83,15 @@ inline void score(const float* queries, int dim, const uint16_t* const* keys, fl
 
 // output[v][0 .. 16 * Columns) += weights[v][key] * value of the key, for keys from .. to - 1 of the tile, ascending.
 template <class W, int Vectors, int Columns>
-inline void add_values(const float* weights, const uint16_t* const* values, int from, int to, int dim, float* output) {
+inline void add_values(const float* weights, const uint16_t* const* values, const uint16_t* const* ahead, int from, int to, int dim,
+                       float* output) {
     W sums[Vectors][Columns];
     for (int v = 0; v < Vectors; v++)
         for (int c = 0; c < Columns; c++) sums[v][c] = W::load(output + v * dim + c * 16);
     for (int half = 0; half < 2; half++) {
         const int first = half * kKeyTile, begin = from > first ? from : first, end = to < first + kKeyTile ? to : first + kKeyTile;
         for (int key = begin; key < end; key++) {
+            __builtin_prefetch(ahead[half] + (key - first) * dim, 0, 2);
             W value[Columns];
             for (int c = 0; c < Columns; c++) value[c] = W::load_half(values[half] + (key - first) * dim + c * 16);
             for (int v = 0; v < Vectors; v++) {
@@ -122,22 +145,25 @@ inline void soften(const AttentionWork& work, float* scores, Seen seen, float* o
 
 // All columns of `output` += weights times values, for the keys from .. to - 1.
 template <class W, int Vectors>
-inline void add_row_values(const float* weights, const TileAddress& tile, int from, int to, int dim, float* output) {
+inline void add_row_values(const float* weights, const TileAddress& tile, const TileAddress& ahead, int from, int to, int dim,
+                           float* output) {
     constexpr int kColumns = 2 * Vectors <= W::kAccumulators ? 2 : 1;
     const uint16_t* values[2] = {tile.values[0], tile.values[1]};
+    const uint16_t* next[2] = {ahead.values[0], ahead.values[1]};
     int column = 0;
     for (; column + 16 * kColumns <= dim; column += 16 * kColumns) {
-        add_values<W, Vectors, kColumns>(weights, values, from, to, dim, output + column);
+        add_values<W, Vectors, kColumns>(weights, values, next, from, to, dim, output + column);
         for (const uint16_t*& half : values)
             if (half != nullptr) half += 16 * kColumns;
+        for (const uint16_t*& half : next) half += 16 * kColumns;
     }
-    if (column < dim) add_values<W, Vectors, 1>(weights, values, from, to, dim, output + column);
+    if (column < dim) add_values<W, Vectors, 1>(weights, values, next, from, to, dim, output + column);
 }
 
 // One tile for `Vectors` vectors from `vector` on, each of which sees some of its keys. Keys are added in ascending order: those that
 // only some vectors see, those that all see, and again those that only some see.
 template <class W, bool Capped, int Vectors>
-void attend_tile(const AttentionWork& work, const TileAddress& tile, int start, int vector, const Attended& out) {
+void attend_tile(const AttentionWork& work, const TileAddress& tile, const TileAddress& ahead, int start, int vector, const Attended& out) {
     constexpr bool kBoth = 2 * Vectors <= W::kAccumulators;  // two runs of accumulators fit into the registers
     const int dim = work.head_dim;
     const float* queries = work.queries + static_cast<int64_t>(vector) * dim;
@@ -145,51 +171,55 @@ void attend_tile(const AttentionWork& work, const TileAddress& tile, int start, 
     alignas(64) float weights[Vectors * kSoftmaxTile];
     const Seen first = seen_of<W>(work, vector, start), last = seen_of<W>(work, vector + Vectors - 1, start);
     if (kBoth && first.from < kKeyTile && last.to > kKeyTile) {
-        score<W, Vectors, kBoth ? 2 : 1>(queries, dim, tile.keys, weights);
+        score<W, Vectors, kBoth ? 2 : 1>(queries, dim, tile.keys, ahead.keys, weights);
     } else {
         for (int half = 0; half < 2; half++) {
             float* scores = weights + half * kKeyTile;
-            if (first.from < (half + 1) * kKeyTile && last.to > half * kKeyTile) score<W, Vectors, 1>(queries, dim, tile.keys + half, scores);
-            else
+            if (first.from < (half + 1) * kKeyTile && last.to > half * kKeyTile) {
+                score<W, Vectors, 1>(queries, dim, tile.keys + half, ahead.keys, scores);
+            } else {
                 for (int v = 0; v < Vectors; v++) W::all(0.0f).store(scores + v * kSoftmaxTile);
+            }
         }
     }
     for (int v = 0; v < Vectors; v++) {
         soften<W, Capped>(work, weights + v * kSoftmaxTile, seen_of<W>(work, vector + v, start), output + static_cast<int64_t>(v) * dim,
                           out.maximum[vector + v], out.total[vector + v]);
     }
-    if (first.from == last.from && first.to == last.to) return add_row_values<W, Vectors>(weights, tile, first.from, first.to, dim, output);
+    if (first.from == last.from && first.to == last.to) {
+        return add_row_values<W, Vectors>(weights, tile, ahead, first.from, first.to, dim, output);
+    }
     const int begin = last.from, end = first.to > begin ? first.to : begin;
     for (int v = 0; v < Vectors; v++) {
         const Seen seen = seen_of<W>(work, vector + v, start);
         const int to = seen.to < begin ? seen.to : begin;
-        add_row_values<W, 1>(weights + v * kSoftmaxTile, tile, seen.from, to, dim, output + static_cast<int64_t>(v) * dim);
+        add_row_values<W, 1>(weights + v * kSoftmaxTile, tile, ahead, seen.from, to, dim, output + static_cast<int64_t>(v) * dim);
     }
-    add_row_values<W, Vectors>(weights, tile, begin, end, dim, output);
+    add_row_values<W, Vectors>(weights, tile, ahead, begin, end, dim, output);
     for (int v = 0; v < Vectors; v++) {
         const Seen seen = seen_of<W>(work, vector + v, start);
-        add_row_values<W, 1>(weights + v * kSoftmaxTile, tile, end, seen.to, dim, output + static_cast<int64_t>(v) * dim);
+        add_row_values<W, 1>(weights + v * kSoftmaxTile, tile, ahead, end, seen.to, dim, output + static_cast<int64_t>(v) * dim);
     }
 }
 
 template <class W, bool Capped, int Most>
-void attend_vectors(const AttentionWork& work, const TileAddress& tile, int start, int vector, int count, const Attended& out) {
+void attend_vectors(const AttentionWork& work, const TileAddress& tile, const TileAddress& ahead, int start, int vector, int count,
+                    const Attended& out) {
     if constexpr (Most > 1) {
-        if (count < Most) return attend_vectors<W, Capped, Most - 1>(work, tile, start, vector, count, out);
+        if (count < Most) return attend_vectors<W, Capped, Most - 1>(work, tile, ahead, start, vector, count, out);
     }
-    attend_tile<W, Capped, Most>(work, tile, start, vector, out);
+    attend_tile<W, Capped, Most>(work, tile, ahead, start, vector, out);
 }
 
 template <class W, bool Capped>
 void attend(const AttentionWork& work, const Attended& out) {
     constexpr int kMost = W::kAccumulators < 8 ? W::kAccumulators : 8;
-    const int vectors = work.rows * work.heads, last = work.position + work.rows - 1;
+    const int vectors = work.rows * work.heads, end = keys_end(work);
     for (int v = 0; v < vectors; v++) {
         out.maximum[v] = -__builtin_inff();
         out.total[v] = 0.0f;
     }
     for (int64_t i = 0; i < static_cast<int64_t>(vectors) * work.head_dim; i += 16) W::all(0.0f).store(out.output + i);
-    const int end = work.end <= last ? work.end : last + 1;
     TileAddress next = tile_address<W>(work, work.begin, end);
     for (int start = work.begin; start < end; start += kSoftmaxTile) {
         // rows low .. high - 1 see some of the tile
@@ -198,14 +228,15 @@ void attend(const AttentionWork& work, const Attended& out) {
         const int high = work.window > 0 && reach < work.rows ? reach : work.rows;
         const TileAddress tile = next;
         next = tile_address<W>(work, start + kSoftmaxTile, end);
-        for (int half = 0; half < 2; half++) {
+        const TileAddress ahead = ahead_of<W>(work, tile, start);
+        for (int half = 0; half < 2 && !work.fetched; half++) {
             fetch<W>(tile.values[half], work.head_dim);
             fetch<W>(next.keys[half], work.head_dim);
         }
         int vector = low * work.heads, count = (high - low) * work.heads;
         for (int groups = (count + kMost - 1) / kMost; groups > 0; groups--) {  // as equal as can be
             const int size = (count + groups - 1) / groups;
-            attend_vectors<W, Capped, kMost>(work, tile, start, vector, size, out);
+            attend_vectors<W, Capped, kMost>(work, tile, ahead, start, vector, size, out);
             vector += size;
             count -= size;
         }

@@ -22,6 +22,8 @@ struct AttentionWork {
     int64_t block_stride;   // f16 elements from one block to the next
     float scale;            // multiplies the scores
     float softcap;          // then score = cap * tanh(score / cap); read by the second function of Kernels::attend only
+    const AttentionWork* next = nullptr;  // what is attended to afterwards, where that is known: its keys and values are fetched meanwhile
+    bool fetched = false;                 // this was the next one before
 };
 
 // Attention over some keys, not yet divided by its total: e^(score - maximum) times values, and the sum of those weights.

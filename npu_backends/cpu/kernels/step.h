@@ -51,7 +51,12 @@ class Step {
     void store_key(int layer, int row, int kv_head, const float* values);
     void store_value(int layer, int row, int kv_head, const float* values);
     void attend(int layer);
-    void attend_part(int layer, const QueryBlock& block, int kv_head, int part, const Attended& out);
+    void attend_part(int layer, int item, const QueryBlock& block, int kv_head, int part, const Attended& out);
+    const QueryBlock& block_of_item(int item) const {
+        const std::vector<QueryBlock>& blocks = m_.attention_plan.blocks;
+        return blocks[blocks.size() - 1 - static_cast<size_t>(item / s_.kv_heads)];
+    }
+    AttentionWork attention_work(int layer, const QueryBlock& block, int kv_head, int part) const;
     void take_part(int layer, const QueryBlock& block, int part, const Attended& from, const Attended& into);
     void finish_heads(const QueryBlock& block, int kv_head, const Attended& attended);
     Attended attended_at(float* memory) const;

@@ -44,7 +44,7 @@ Attended Step::attended_at(float* memory) const {
     return {memory, maximum, maximum + m_.block_vectors()};
 }
 
-void Step::attend_part(int layer, const QueryBlock& block, int kv_head, int part, const Attended& out) {
+AttentionWork Step::attention_work(int layer, const QueryBlock& block, int kv_head, int part) const {
     AttentionWork work;
     work.queries = query_at(block.first, kv_head);
     work.rows = block.rows;
@@ -61,6 +61,22 @@ void Step::attend_part(int layer, const QueryBlock& block, int kv_head, int part
     work.block_stride = m_.cache.block_stride();
     work.scale = s_.attention_scale;
     work.softcap = s_.attention_softcap;
+    return work;
+}
+
+// One part of an item of `attend`. What is attended to next is the next part or item; with more threads than one that may be another's.
+void Step::attend_part(int layer, int item, const QueryBlock& block, int kv_head, int part, const Attended& out) {
+    AttentionWork work = attention_work(layer, block, kv_head, part), next;
+    work.fetched = s_.threads == 1 && (item > 0 || part > first_part_seen(layer, block.position));
+    const int items = static_cast<int>(m_.attention_plan.blocks.size()) * s_.kv_heads;
+    if (part + 1 < block.parts) {
+        next = attention_work(layer, block, kv_head, part + 1);
+        work.next = &next;
+    } else if (item + 1 < items) {
+        const QueryBlock& other = block_of_item(item + 1);
+        next = attention_work(layer, other, (item + 1) % s_.kv_heads, first_part_seen(layer, other.position));
+        work.next = &next;
+    }
     m_.attend(work, out);
 }
 
@@ -107,16 +123,16 @@ void Step::attend(int layer) {
             const int part = item / s_.kv_heads;
             const QueryBlock& block = plan.blocks[static_cast<size_t>(plan.block_of_part[static_cast<size_t>(part)])];
             if (part - block.first_part < first_part_seen(layer, block.position)) return;
-            attend_part(layer, block, item % s_.kv_heads, part - block.first_part, attended_at(m_.part_memory(item)));
+            m_.attend(attention_work(layer, block, item % s_.kv_heads, part - block.first_part), attended_at(m_.part_memory(item)));
         });
     }
     member_.for_each(blocks * s_.kv_heads, [&](int item) {
-        const QueryBlock& block = plan.blocks[static_cast<size_t>(blocks - 1 - item / s_.kv_heads)];
+        const QueryBlock& block = block_of_item(item);
         const int kv_head = item % s_.kv_heads;
         const Attended whole = attended_at(scratch_), own = attended_at(scratch_ + m_.attended_floats());
         for (int part = first_part_seen(layer, block.position); part < block.parts; part++) {
             const Attended from = plan.split ? attended_at(m_.part_memory((block.first_part + part) * s_.kv_heads + kv_head)) : own;
-            if (!plan.split) attend_part(layer, block, kv_head, part, own);
+            if (!plan.split) attend_part(layer, item, block, kv_head, part, own);
             take_part(layer, block, part, from, whole);
         }
         finish_heads(block, kv_head, whole);
