@@ -54,17 +54,24 @@ void Step::normalise(const float* weight) {
     member_.for_each(batch_.tokens, [&](int row) { normalise_row(row, weight, inputs_, row); });
 }
 
-// put(row, column, a row of `columns` results) for each of `rows` rows of inputs times matrix, `outputs` of them. Work item: a block of rows
-// and one panel, or two where they share the reading of the rows and enough items are left to keep every thread busy.
-template <class Put>
-void Step::for_each_product(const HybridMatrix& matrix, int outputs, const Activations& inputs, int rows, Put put) {
+// item(first row, rows, first output, outputs up to whole panels), until all `rows` rows and `outputs` outputs were given. Work item: a block
+// of rows and one panel, or two where they share the reading of the rows and enough items are left to keep every thread busy.
+template <class Item>
+void Step::for_each_panels(int outputs, int rows, Item item) {
     const int panels = (outputs + kPanel - 1) / kPanel, blocks = row_blocks(rows);
     const int wide = rows >= kRowsForPairs && blocks * panels >= kPanelsForPairs * s_.threads ? 2 : 1, items = (panels + wide - 1) / wide;
-    member_.for_each(blocks * items, [&](int item) {
-        const int first = item / items * kRowBlock, count = std::min(kRowBlock, rows - first), panel = item % items * wide;
-        const int stride = std::min(wide, panels - panel) * kPanel, column = panel * kPanel;
-        gemm_panels(matrix, column, stride, inputs, first, count, scratch_, stride);
-        for (int r = 0; r < count; r++) put(first + r, column, scratch_ + r * stride, std::min(stride, outputs - column));
+    member_.for_each(blocks * items, [&](int number) {
+        const int first = number / items * kRowBlock, panel = number % items * wide;
+        item(first, std::min(kRowBlock, rows - first), panel * kPanel, std::min(wide, panels - panel) * kPanel);
+    });
+}
+
+// put(row, column, a row of `columns` results) for each of `rows` rows of inputs times matrix, `outputs` of them.
+template <class Put>
+void Step::for_each_product(const HybridMatrix& matrix, int outputs, const Activations& inputs, int rows, Put put) {
+    for_each_panels(outputs, rows, [&](int first, int count, int column, int width) {
+        gemm_panels(matrix, column, width, inputs, first, count, scratch_, width);
+        for (int r = 0; r < count; r++) put(first + r, column, scratch_ + r * width, std::min(width, outputs - column));
     });
 }
 
@@ -102,13 +109,21 @@ void Step::gate_and_up(const HybridLayer& weights) {
     });
 }
 
-// Logits of the rows that were asked for; the last panel of the vocabulary may be part padding.
+// Logits of the rows that were asked for, written where they belong, except that the last panel of the vocabulary may be part padding.
 void Step::predict() {
     const Activations inputs = m_.narrow.view(s_.hidden);
     member_.for_each(batch_.logit_rows, [&](int row) { normalise_row(batch_.logit_index[row], m_.spec.final_norm, inputs, row); });
-    for_each_product(s_.head, s_.vocab, inputs, batch_.logit_rows, [&](int row, int column, float* result, int columns) {
-        if (s_.logit_softcap > 0.0f) k_.row.soft_cap(result, (columns + kPanel - 1) / kPanel * kPanel, s_.logit_softcap);
-        copy(logits_ + static_cast<int64_t>(row) * s_.vocab + column, result, columns);
+    for_each_panels(s_.vocab, batch_.logit_rows, [&](int first, int count, int column, int width) {
+        const int columns = std::min(width, s_.vocab - column);
+        float* const logits = logits_ + static_cast<int64_t>(first) * s_.vocab + column;
+        float* const out = columns == width ? logits : scratch_;
+        const int stride = columns == width ? s_.vocab : width;
+        gemm_panels(s_.head, column, width, inputs, first, count, out, stride);
+        for (int r = 0; r < count; r++) {
+            float* const row = out + static_cast<int64_t>(r) * stride;
+            if (s_.logit_softcap > 0.0f) k_.row.soft_cap(row, width, s_.logit_softcap);
+            if (columns < width) copy(logits + static_cast<int64_t>(r) * s_.vocab, row, columns);
+        }
     });
 }
 

@@ -40,6 +40,8 @@ class Step {
     void normalise_row(int row, const float* weight, const Activations& out, int out_row);
     void normalise(const float* weight);
     void project_onto_hidden(const HybridMatrix& matrix, const Activations& inputs, const float* post_norm);
+    template <class Item>
+    void for_each_panels(int outputs, int rows, Item item);
     template <class Put>
     void for_each_product(const HybridMatrix& matrix, int outputs, const Activations& inputs, int rows, Put put);
     void project(const HybridMatrix& matrix, const Activations& inputs, void (*put)(float* to, const float* from, int n), float* rows);
