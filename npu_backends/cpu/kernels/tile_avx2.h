@@ -94,6 +94,26 @@ inline void dot_signed(const Source& source, const int8_t* codes, int64_t stride
     }
 }
 
+// The same for signed codes that were folded.
+template <int Rows, int K>
+inline void dot_signed(const Folded<K>& source, const int8_t* codes, int64_t stride, __m256i (&dots)[Rows][2]) {
+    const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 8
+    for (int word = 0; word < kWords; word++) {
+        const __m256i* const size = source.sizes + 2 * word;
+        const __m256i* const flip = source.flips + 2 * word;
+#pragma GCC unroll 8
+        for (int r = 0; r < Rows; r++) {
+            const __m256i x = broadcast4(codes + r * stride + word * 4);
+            const __m256i sum_left = _mm256_madd_epi16(_mm256_maddubs_epi16(size[0], _mm256_xor_si256(x, flip[0])), ones);
+            const __m256i sum_right = _mm256_madd_epi16(_mm256_maddubs_epi16(size[1], _mm256_xor_si256(x, flip[1])), ones);
+            dots[r][0] = _mm256_add_epi32(word == 0 ? source.added[0] : dots[r][0], sum_left);
+            dots[r][1] = _mm256_add_epi32(word == 0 ? source.added[1] : dots[r][1], sum_right);
+            in_order(dots[r]);
+        }
+    }
+}
+
 template <int K, int Rows, class Source>
 inline void add_group(const Source& source, const int8_t* codes, int64_t stride, const GroupScale* scales, int64_t groups,
                       __m256 (&sums)[Rows][2]) {

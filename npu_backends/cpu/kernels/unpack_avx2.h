@@ -1,6 +1,7 @@
 // Codes and scales of a group of a panel in AVX2 registers: `left` for rows 0-7, `right` for rows 8-15. Include after target_avx2.h.
 //
-// Three sources give the same: the panel itself, a group that another tile has unpacked into bytes, and a panel that is unpacked while read.
+// Sources that give the same: the panel itself, a group that another tile has unpacked into bytes, a panel that is unpacked while read, and,
+// for signed codes, a group that was unpacked into another form before.
 #pragma once
 #include "panels.h"
 
@@ -94,6 +95,34 @@ struct alignas(64) Unpacked {
     const Factors& factors() const { return all; }
 
     __m256i bytes[2 * kWords];
+    Factors all;
+};
+
+// Signed codes as sizes and flips, so that maddubs gets its unsigned side without an instruction for each sign: with flip = -1 where
+// w < 0, else 0, the product |w| * (x ^ flip) is w * x where w >= 0, and w * x - |w| where w < 0. `added` is the sum of those |w|.
+// |w| <= 128 and -128 <= x ^ flip <= 127, and no x is -128: a pair stays inside an int16.
+template <int K>
+struct alignas(64) Folded {
+    void fill(const InPanel<K>& from) {
+        const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; side++) {
+            __m256i taken = _mm256_setzero_si256();
+#pragma GCC unroll 8
+            for (int word = 0; word < kWords; word++) {
+                const __m256i found = from.codes(word, side), size = _mm256_abs_epi8(found);
+                const __m256i flip = _mm256_cmpgt_epi8(_mm256_setzero_si256(), found);
+                _mm256_store_si256(sizes + 2 * word + side, size);
+                _mm256_store_si256(flips + 2 * word + side, flip);
+                taken = _mm256_sub_epi16(taken, _mm256_maddubs_epi16(size, flip));
+            }
+            added[side] = _mm256_madd_epi16(taken, ones);
+        }
+        all = from.factors();
+    }
+    const Factors& factors() const { return all; }
+
+    __m256i sizes[2 * kWords], flips[2 * kWords], added[2];
     Factors all;
 };
 
