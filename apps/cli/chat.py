@@ -193,4 +193,6 @@ def _where(info: HybridInfo) -> str:
         spans[span.origin] = spans.get(span.origin, 0) + span.tokens
     writers = f" ({', '.join(f'{tokens} {origin}' for origin, tokens in spans.items())})" if len(spans) > 1 else ""
     sent = f", {info.bytes_sent:,} bytes sent" if info.bytes_sent else ""
+    if info.redacted:
+        sent = f", placeholders for {', '.join(f'{count} {kind}' for kind, count in sorted(info.redacted.items()))}{sent}"
     return f"{info.route}, {info.reason}{writers}{sent}"

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hybrid.apps.cli.chat import _where
+from hybrid.shared_protocol.openai import HybridInfo
 from hybrid.tests.apps.test_run import ENDLESS, REACHING
 from hybrid.tests.support.gguf_writer import write_tiny_llama
 from hybrid.tests.support.terminal import HYBRID, Terminal
@@ -120,3 +122,8 @@ def test_an_error_does_not_end_a_conversation_with_a_person(tiny_llama_path: Pat
         terminal.type("/exit\n")
         assert terminal.end() == 0
     assert not (tmp_path / "chat_history").exists()
+
+
+def test_a_turn_tells_what_was_redacted_without_its_values() -> None:
+    info = HybridInfo(route="cloud", reason="redacted", bytes_sent=1280, redacted={"phone": 1, "email": 2})
+    assert _where(info) == "cloud, redacted, placeholders for 2 email, 1 phone, 1,280 bytes sent"
