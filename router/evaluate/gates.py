@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...shared_protocol.errors import InvalidRequest
@@ -63,15 +63,15 @@ def parse_gate(text: str) -> Gate:
     return Gate(text.strip(), name, compare, float(number) / (100 if percent else 1))
 
 
-def known_names(gates: list[Gate], names: Mapping[str, Figure]) -> None:
+def check_names(gates: Sequence[Gate], names: Collection[str]) -> None:
     """Raises InvalidRequest for a gate on a figure that this command does not have: a typing error must not pass for a success."""
     for gate in gates:
         if gate.name not in names:
             raise InvalidRequest(f"no figure is called {gate.name!r}", param="fail-if", hint="there are " + ", ".join(names))
 
 
-def judge(gates: list[Gate], figures: Mapping[str, Figure]) -> list[Judged]:
-    known_names(gates, figures)
+def judge(gates: Sequence[Gate], figures: Mapping[str, Figure]) -> list[Judged]:
+    check_names(gates, figures)
     return [_judge(gate, figures[gate.name]) for gate in gates]
 
 

@@ -16,6 +16,18 @@ from .gates import Judged
 from .replay import NO_OUTCOMES, NO_PRICES, NO_TIMES, Decided, Shares
 
 SCORER_FIGURES = ("apgr", "cpt50", "cpt80", "aiq")
+POLICY_FIGURES = (
+    "cloud_share",
+    "edge_share",
+    "cascade_share",
+    "speculative_share",
+    "refuse_share",
+    "private_share",
+    "cost",
+    "seconds",
+    "accuracy",
+    "pgr",
+)
 JUDGE_FIGURES = ("ece", "brier", "auroc", "aurc")
 
 
@@ -46,7 +58,7 @@ def policy_quality(decided: Sequence[Decided], *, seed: int = 0) -> PolicyQualit
     )
 
 
-def named_figures(found: Shares, quality: PolicyQuality | None, assessed: Assessed | None) -> dict[str, Figure]:
+def named_figures(found: Shares, quality: PolicyQuality | None, assessed: Assessed | None, scorers: Sequence[str]) -> dict[str, Figure]:
     """Everything that a gate may name; "apgr" alone means ours."""
     figures: dict[str, Figure] = {"cloud_share": found.cloud_share}
     figures |= {f"{route}_share": found.route.get(route, 0.0) for route in ("edge", "cascade", "speculative", "refuse")}
@@ -55,9 +67,18 @@ def named_figures(found: Shares, quality: PolicyQuality | None, assessed: Assess
     figures["seconds"] = found.seconds if found.seconds is not None else Undefined(NO_TIMES)
     figures |= quality.figures if quality else dict.fromkeys(("accuracy", "pgr"), Undefined(NO_OUTCOMES))
     if assessed is None:
-        return figures | dict.fromkeys((*SCORER_FIGURES, *JUDGE_FIGURES), Undefined(NO_OUTCOMES))
+        return figures | dict.fromkeys(_scorer_names(scorers), Undefined(NO_OUTCOMES))
     figures |= {name: assessed.figures[f"{name}.{OURS}"] for name in SCORER_FIGURES}
     return {**figures, **assessed.figures}
+
+
+def gate_names(scorers: Sequence[str]) -> list[str]:
+    """What `named_figures` will hold, known before anything is measured."""
+    return [*POLICY_FIGURES, *_scorer_names(scorers)]
+
+
+def _scorer_names(scorers: Sequence[str]) -> list[str]:
+    return [*SCORER_FIGURES, *(f"{figure}.{scorer}" for scorer in scorers for figure in SCORER_FIGURES), *JUDGE_FIGURES]
 
 
 def to_dict(

@@ -81,6 +81,20 @@ def test_rows_without_outcomes_have_shares_and_a_gate_on_quality_fails(tmp_path:
     assert found["shares"]["route"] == {"edge": 1.0} and "apgr" not in found and found["cost"] == 0
 
 
+@pytest.mark.parametrize("with_outcomes", [True, False])
+def test_every_figure_that_a_gate_may_name_is_there_with_and_without_outcomes(outcomes: Path, tmp_path: Path, with_outcomes: bool) -> None:
+    """The names are checked before anything is measured: a list that is too long would end in a KeyError, one too short in exit 2."""
+    file = outcomes if with_outcomes else tmp_path / "plain.jsonl"
+    if not with_outcomes:
+        file.write_text('{"prompt": "Hello there"}\n')
+    unknown = run("test", "--input", file, "--fail-if", "nothing > 1").exception
+    assert isinstance(unknown, InvalidRequest) and unknown.hint is not None
+    names = unknown.hint.removeprefix("there are ").split(", ")
+    assert {"cloud_share", "apgr", "apgr.length", "aiq.oracle", "ece"} <= set(names)
+    result = run("test", "--input", file, "--json", *(word for name in names for word in ("--fail-if", f"{name} > 1e9")))
+    assert [one["gate"].split()[0] for one in json.loads(result.stdout)["gates"]] == names
+
+
 def test_prices_and_presets_are_taken(outcomes: Path) -> None:
     facts = ["price_in=1", "price_out=10", "rtt_ms=80"]
     times = [f"{name}=0.001" for name in ("edge_prefill", "edge_decode", "cloud_prefill", "cloud_decode")]

@@ -8,11 +8,12 @@ import click
 
 from ....router.evaluate.assess import OURS, assess
 from ....router.evaluate.contenders import contenders
-from ....router.evaluate.gates import judge, parse_gate
+from ....router.evaluate.gates import check_names, judge, parse_gate
 from ....router.evaluate.outcomes import outcomes_of
 from ....router.evaluate.replay import replay, shares
-from ....router.evaluate.report import named_figures, policy_quality, to_dict
+from ....router.evaluate.report import gate_names, named_figures, policy_quality, to_dict
 from ....router.evaluate.rows import read_rows
+from ....router.evaluate.scorers import baselines
 from ..output import json_option, print_json
 from . import gating
 from .assumed import fail_option, html_option, input_option, policy_of, policy_option, seed_option, world_of, world_options, write_page
@@ -47,6 +48,8 @@ def test(
     prompt's length, a ridge on its words, and an oracle. Nothing is sent, nothing is generated, and no prompt is printed.
     """
     asked = [parse_gate(text) for text in gates]
+    scorers = [*baselines([]), *contenders()]
+    check_names(asked, gate_names(scorers))  # before the minutes, not after
     policy, world = policy_of(policy_file), world_of(facts, at, seconds, handover)
     rows = read_rows(file)
     decided = replay(rows, policy, world)
@@ -54,7 +57,7 @@ def test(
     outcomes = outcomes_of(rows)
     quality = policy_quality([one for one in decided if one.weak is not None], seed=seed) if outcomes else None
     assessed = assess(outcomes, contenders(), folds=folds, seed=seed) if outcomes else None
-    judged = judge(asked, named_figures(found, quality, assessed))
+    judged = judge(asked, named_figures(found, quality, assessed, scorers))
     head = {
         "input": {"file": Path(file).name, "rows": len(rows), "outcomes": len(outcomes), "prompts": len({row.group for row in rows})},
         "policy": {"source": policy_file or "default", "hash": policy.hash, "version": policy.version},
