@@ -20,7 +20,7 @@ from .scan import Scan
 GROUP = "hybrid.detectors"
 OPTIONAL = {"presidio": "hybrid.router.detect.presidio:recogniser"}  # ours, for packages that are not always there
 THREADS = 4
-LOAD_S = 60.0  # the first search of a plug-in waits so long for its import
+LOAD_S = 30.0  # the first search of a plug-in waits so long for its import
 MAX_FINDINGS = 10_000
 
 Failure = Literal["missing", "late", "crashed", "invalid", "too long"]
