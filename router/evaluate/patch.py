@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import msgspec
 
@@ -13,10 +14,11 @@ _TABLE = re.compile(r"\s*\[\s*complexity\s*\]\s*(?:#.*)?")
 _OTHER = re.compile(r"\s*\[")
 
 
-def patched(text: str, policy: Policy, note: str, source: str = "policy") -> str:
+def patched(text: str, policy: Policy, note: str, source: str = "policy", folder: Path | None = None) -> str:
     """`text`, a policy file, with the bands of `policy` in its table [complexity], and `note` as a comment there.
 
-    Raises ConfigError when `text` is no policy file; asserts that the result says just what `policy` says.
+    `folder`: where files that it names are looked for. Raises ConfigError when `text` is no policy file; asserts that the result says
+    just what `policy` says.
     """
     bands = policy.complexity
     ours = [f"# {line}" for line in note.splitlines()] + [f"cascade_from = {bands.cascade_from!r}", f"hard_from = {bands.hard_from!r}"]
@@ -34,7 +36,7 @@ def patched(text: str, policy: Policy, note: str, source: str = "policy") -> str
         lines += ([""] if lines else []) + ["[complexity]", *ours]
     result = "\n".join(lines) + "\n"
     try:
-        read = Policy.parse(result, source)
+        read = Policy.parse(result, source, folder)
     except ConfigError:
         why = f"{source}: the bands cannot be put into this file"
         raise ConfigError(why, param="complexity", hint="write cascade_from and hard_from under a header [complexity]") from None

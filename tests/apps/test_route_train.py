@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from hybrid.apps.cli.route import route
+from hybrid.router.decide import decide
 from hybrid.router.learned.store import load
+from hybrid.router.policy import Policy
+from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.errors import Conflict, InvalidRequest
+from hybrid.shared_protocol.runtime import LinkState
 from hybrid.tests.router.learned.outcomes import made_up
 
 
@@ -47,6 +51,17 @@ def test_what_is_trained_is_measured_beside_its_baselines_and_decides(outcomes: 
     as_json = run("explain", prompt, "--policy", policy, "--json")
     told = json.loads(as_json.stdout)
     assert told["provenance"]["learned_id"] == model.id and told["learned"]["traits"] and "merchant" not in as_json.stdout
+
+
+def test_a_threshold_is_fitted_to_the_scores_of_the_learned_router(outcomes: Path, tmp_path: Path) -> None:
+    assert run("train", "--input", outcomes, "--out", tmp_path / "router.hybrid", "--folds", 2).exit_code == 0
+    policy, out = tmp_path / "policy.toml", tmp_path / "fitted.toml"
+    policy.write_text('[learned]\nmodel = "router.hybrid"\n')
+    result = run("calibrate", "--input", outcomes, "--policy", policy, "--cloud-share", 0.5, "--out", out, "--json")
+    assert result.exit_code == 0, result.exception
+    fitted = Policy.load(out)
+    assert fitted.learned_router is not None and fitted.complexity.hard_from == json.loads(result.stdout)["threshold"]
+    assert decide(RouteRequest.of(made_up()[1].prompt), RouteContext(policy=fitted, link=LinkState(reachable=True))).route == "cloud"
 
 
 def test_what_cannot_be_learned_from_is_refused(outcomes: Path, tmp_path: Path) -> None:

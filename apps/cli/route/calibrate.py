@@ -103,7 +103,7 @@ def calibrate(
     figures: dict[str, Figure] = {**on_held.figures, "drift": max((shift.distance for shift in drift), default=0.0)}
     judged = judge(asked, figures) + ([_alarm(drift)] if check else [])
     note = _note(wish[0], Path(file).name, on_fit, on_held)
-    text = patched(_text(policy_file), new, note, policy_file or "policy")
+    text = patched(_text(policy_file), new, note, policy_file or "policy", Path(policy_file).parent if policy_file else None)
     body = {
         "input": {"file": Path(file).name, "rows": len(rows)},
         "policy": {"source": policy_file or "default", "hash": policy.hash, "version": policy.version},
