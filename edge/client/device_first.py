@@ -64,16 +64,17 @@ async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGen
 
 async def _value(answer: AnswerState, watched: Watched, written: list[Piece]) -> float | None:
     """The policy's signal of a whole answer: of its tokens, or of what the model says when it is asked again."""
-    policy, device, prompt = answer.policy.confidence, answer.services.device, answer.prompt_ids
+    policy, device, request = answer.policy.confidence, answer.services.device, answer.on_device
     if policy.signal not in ("p_true", "agreement"):
         return confidence(watched.signals, policy)
-    assert device is not None and prompt is not None
+    assert device is not None
+    prompt = answer.ids_of(request)
     text = "".join(piece.text for piece in written)
     with blame("edge"):
         async with device.turn() as session:
             if policy.signal == "p_true":
-                return await device.run(lambda: p_true(session, answer.request.to_openai(), text))
-            params = answer.request.sampling
+                return await device.run(lambda: p_true(session, request.to_openai(), text))
+            params = request.sampling
             return await device.run(lambda: answers_agree(session, prompt, params, text, policy.samples))
 
 

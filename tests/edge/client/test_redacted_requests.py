@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hybrid.edge.client import conversations
+from hybrid.edge.held_tokens import HeldTokens
 from hybrid.edge.session import Session
 from hybrid.router.redact.mapping import RedactionMapping
 from hybrid.router.redact.restore import Restorer
@@ -189,6 +190,24 @@ async def test_a_cascades_device_sees_the_placeholders_too_and_its_answer_is_fil
     assert [JANE in prompt for prompt in prompts] == [False]
     assert answer.hybrid.redacted == (KINDS if threshold == "1.0" else None)
     assert answer.hybrid.route == ("cascade" if threshold == "1.0" else "edge")
+
+
+@pytest.mark.parametrize("signal", ["p_true", "agreement"])
+async def test_a_device_that_is_asked_again_is_asked_about_the_placeholders(
+    smollm2: Model, monkeypatch: pytest.MonkeyPatch, signal: str
+) -> None:
+    prompts: list[str] = []
+    fed = HeldTokens.keep_common_prefix
+
+    def spied(self: HeldTokens, ids: Any) -> int:
+        prompts.append(smollm2.tokenizer.decode(ids))
+        return fed(self, ids)
+
+    monkeypatch.setattr(HeldTokens, "keep_common_prefix", spied)
+    async with client_of(smollm2, CASCADE + f'1.0\nsignal = "{signal}"\n{REDACT}', echo) as (client, _):
+        await ask(client, SAID)
+    assert len(prompts) >= 2
+    assert not [prompt for prompt in prompts if JANE in prompt]
 
 
 async def test_a_cloud_that_is_gone_leaves_the_device_with_what_was_really_said(smollm2: Model, monkeypatch: pytest.MonkeyPatch) -> None:
