@@ -46,6 +46,9 @@ def _option(name: str, help: str, **more: Any) -> Decorator:
 @_option(
     "--max-requests", "Requests held at once, running and waiting; more are told to come back.", type=click.IntRange(min=1), default=256
 )
+@_option(
+    "--tokens-per-minute", "Tokens that each key may have a minute, prompts and answers; default: no limit.", type=click.IntRange(min=0)
+)
 @_option("--allowed-origin", "A web page that may call, such as https://app.example; repeatable.", multiple=True)
 @_option("--allowed-host", "A further name under which a loopback server may be called; repeatable.", multiple=True)
 @_option("--drain-s", "Seconds that running requests get at SIGTERM.", type=click.FloatRange(min=0), default=30.0)
@@ -74,6 +77,7 @@ def serve(model: str, **options: Any) -> None:
         allowed_origins=options["allowed_origin"],
         model_id=options["served_model_name"],
         max_requests=options["max_requests"],
+        tokens_per_minute=options["tokens_per_minute"],
         drain_s=options["drain_s"],
         ticket_secret=ticket_secret(os.environ),
     )

@@ -92,6 +92,7 @@ def _speculation(service: Service) -> WebSocketRoute:
         secret=service.settings.ticket_secret or secrets.token_bytes(32),
         model_id=service.model_id,
         admit=service.admission.enter,
+        hold=service.key_quotas.hold,
         monotonic=service.clock,
         wall=service.wall,
     )

@@ -14,6 +14,7 @@ from ...shared_protocol.sampling import SamplingParams
 from ..engine.frontend import Chunk, Frontend
 from ..engine.merge import merge
 from .admission import Admission
+from .key_quota import KeyQuotas
 from .metrics import Metrics
 from .request_info import RequestInfo
 from .settings import ServerSettings
@@ -57,6 +58,10 @@ class Tally:
         self.cached[prompt] = min(chunk.num_cached, self.cached.get(prompt, chunk.num_cached))
         return first
 
+    def computed(self, job: Job) -> int:
+        """What a key is charged for: prompts that were read, and all that was written."""
+        return sum(len(job.prompts[prompt]) for prompt in self.cached) + self.completion
+
     def usage(self) -> Usage:
         details = PromptTokensDetails(cached_tokens=sum(self.cached.values()))
         return Usage(self.prompt, self.completion, self.prompt + self.completion, details)
@@ -73,6 +78,7 @@ class Service:
         self.metrics = metrics
         self.clock = clock
         self.wall = wall
+        self.key_quotas = KeyQuotas(settings.tokens_per_minute, clock)
         self.admission = Admission(settings.max_requests, settings.retry_after_s)
         self.model_id = settings.model_id or frontend.model.card.name
         self.started = int(wall())
@@ -90,9 +96,12 @@ class Service:
     async def run(self, job: Job, tally: Tally, info: RequestInfo) -> AsyncGenerator[Chunk]:
         """Yield the chunks of all choices as they come; `tally` counts along.
 
-        Raises Unavailable when there is no place, ContextOverflow, EngineFailed; leaving early aborts whatever still runs.
+        Raises Unavailable when there is no place, QuotaExceeded and RequestExceedsQuota for a key's tokens, ContextOverflow, EngineFailed;
+        leaving early aborts whatever still runs.
         """
-        with self.admission.enter():
+        asked = None if job.params.max_tokens is None else job.params.max_tokens * job.choices
+        quota = self.key_quotas.hold(info.caller.key_id, tally.prompt, asked, lambda: tally.computed(job))
+        with self.admission.enter(), quota:
             info.prompt_tokens = tally.prompt
             meter = self.metrics.meter(job.arrival, job.choices)
             async with aclosing(merge([self._one(job, index) for index in range(len(job.prompts))])) as chunks:

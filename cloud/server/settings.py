@@ -34,6 +34,7 @@ class ServerSettings:
     model_id: str | None = None  # as clients name the model; None: the name of its card
     max_body_bytes: int = 4 * 1024 * 1024
     max_requests: int = 256  # admitted at once, running and waiting
+    tokens_per_minute: int | None = None  # of each key but the admin's, prompts and answers; None: no limit
     max_choices: int = 128  # of one request, prompts times n
     ping_s: float = 10.0  # a silent stream gets a comment this often
     drain_s: float = 30.0  # what runs at SIGTERM may go on this long

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TypeVar
 
 import aiohttp
@@ -22,6 +22,7 @@ from .lane import Lane, Lanes, Traffic
 from .link import WebSocketLink
 from .remote_errors import error_in_stream, error_of
 from .sse import EventParser
+from .unrepeated import unrepeated
 
 MAX_BODY = 64 * 2**20  # bytes of an answer
 MAX_ERROR = 64 * 2**10
@@ -83,12 +84,13 @@ class CloudClient:
     async def chat(self, request: Shareable[RouteRequest], traffic: Traffic, model: str | None = None) -> ChatCompletion:
         """The whole answer at once."""
         body = chat_body(request, model, stream=False)
-        async with self._lanes.borrow(traffic) as lane, self._request(lane, "POST", "/v1/chat/completions", body) as response:
-            try:
-                async with asyncio.timeout(self._answer_timeout_s):
-                    return _decoded(await _read(response, MAX_BODY), ChatCompletion)
-            except _LOST as error:
-                raise _interrupted(error, self._answer_timeout_s) from None
+        with unrepeated(request.value):
+            async with self._lanes.borrow(traffic) as lane, self._request(lane, "POST", "/v1/chat/completions", body) as response:
+                try:
+                    async with asyncio.timeout(self._answer_timeout_s):
+                        return _decoded(await _read(response, MAX_BODY), ChatCompletion)
+                except _LOST as error:
+                    raise _interrupted(error, self._answer_timeout_s) from None
 
     async def stream(
         self, request: Shareable[RouteRequest], traffic: Traffic, model: str | None = None
@@ -98,6 +100,12 @@ class CloudClient:
         Comments keep a stream from being silent, but only for as long as a whole answer may take.
         """
         body = chat_body(request, model, stream=True)
+        with unrepeated(request.value):
+            async with aclosing(self._chunks(body, traffic)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+    async def _chunks(self, body: bytes, traffic: Traffic) -> AsyncGenerator[ChatCompletionChunk, None]:
         parser, now = EventParser(), asyncio.get_running_loop().time
         asked = "POST", "/v1/chat/completions", body
         async with self._lanes.borrow(traffic) as lane, self._request(lane, *asked, within_s=self._stall_s) as response:

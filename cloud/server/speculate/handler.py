@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 
 from ....shared_protocol import frames
 from ....shared_protocol.errors import FingerprintMismatch, HybridError, InvalidRequest, ModelNotFound, ProtocolError
@@ -22,13 +22,15 @@ from .limits import KeyMeter, SpeculateLimits
 from .live import LiveSession
 from .session import Opening, SpeculateSession
 
+Hold = Callable[[str, int, int | None, Callable[[], int]], AbstractContextManager[None]]
 MAX_MESSAGE = 500  # characters of an error
 
 
 class SpeculateService:
     """What all connections share. `secret` signs tickets; `monotonic` times leases and limits, `wall` dates tickets.
 
-    `admit` is entered while a session is open: a server that drains refuses there, and waits for those inside.
+    `admit` is entered while a session is open: a server that drains refuses there, and waits for those inside. `hold` takes the tokens of
+    a session from its key's quota meanwhile: the key, those of the prompt and of the answer, and what it was in the end.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class SpeculateService:
         limits: SpeculateLimits | None = None,
         model_id: str | None = None,
         admit: Callable[[], AbstractContextManager[None]] = nullcontext,
+        hold: Hold = lambda key_id, prompt, output, used: nullcontext(),
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
@@ -48,6 +51,7 @@ class SpeculateService:
         self.limits = limits or SpeculateLimits()
         self.model_id = model_id or frontend.model.card.name
         self.admit = admit
+        self.hold = hold
         self.monotonic = monotonic
         self.wall = wall
         self.random_bytes = random_bytes
@@ -142,8 +146,21 @@ class SpeculateHandler:
                 return []
             self._end()
             session = SpeculateSession(opening, service.frontend.model.tokenizer, service.secret)
-            self._live = live = LiveSession(session, add, service.frontend.client, self._meter, service.monotonic, service.admit)
+            held = self._held(session)
+            self._live = live = LiveSession(session, add, service.frontend.client, self._meter, service.monotonic, held)
             return _some(await live.opened(service.wall))
+
+    def _held(self, session: SpeculateSession) -> Callable[[], AbstractContextManager[None]]:
+        """A place in the server and the session's tokens, while it is open."""
+        service, opening = self._service, session.opening
+
+        @contextmanager
+        def held() -> Iterator[None]:
+            tokens = service.hold(self._key_id, len(opening.prompt_ids), opening.sampling.max_tokens, lambda: session.committed_len)
+            with service.admit(), tokens:
+                yield
+
+        return held
 
     async def _admit(self, frame: frames.Open) -> tuple[Add, Opening]:
         """Check an Open against model, limits and vocabulary; what the engine and the session need of it."""

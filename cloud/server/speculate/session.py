@@ -50,6 +50,11 @@ class SpeculateSession:
         self._visible = 0
         self._answered: OrderedDict[int, tuple[frames.Draft, frames.Verdict]] = OrderedDict()
 
+    @property
+    def committed_len(self) -> int:
+        """Tokens, prompt and answer."""
+        return self._hash.length
+
     def opened(self, wall: float) -> frames.Opened:
         ticket, expiry = self._ticket(wall)
         return frames.Opened(self.opening.session_id, self.opening.kernel_id, ticket, expiry, self.opening.lease_s)
