@@ -26,6 +26,7 @@ class Meter:
         self._clock = clock
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="hybrid-quota") if on_disk else None
         self._deadline_s = deadline_s
+        self._closed = False
         self._stuck: Future[Any] | None = None  # what has not come back
 
     def change(self, policy: QuotaPolicy) -> None:
@@ -45,18 +46,19 @@ class Meter:
 
     def settle(self, hold: Hold, use: Use) -> None:
         """Waits for nobody: also in the middle of a cancellation."""
-        if self._worker is None:
+        if self._worker is None or self._closed:  # an answer may end after its client was closed
             self._quotas.settle(hold, use, self._clock())
         else:
             self._worker.submit(self._quotas.settle, hold, use, self._clock())
 
     def close(self) -> None:
         """Once all is settled; what a stuck store keeps is not waited for."""
+        self._closed = True
         if self._worker is not None:
             self._worker.shutdown(wait=self._stuck is None or self._stuck.done())
 
     async def _run(self, work: Callable[[], T], without: Callable[[], T]) -> T:
-        if self._worker is None:
+        if self._worker is None or self._closed:
             return work()
         if self._stuck is not None and not self._stuck.done():
             return without()

@@ -164,6 +164,21 @@ async def test_what_was_used_survives_a_restart_of_the_client(tmp_path: Path) ->
         assert left(client) == 1000 - 84
 
 
+async def test_an_answer_that_ends_after_its_client_was_closed_is_charged_too(tmp_path: Path) -> None:
+    options = {"quota_file": tmp_path / "quota.json", "wall": lambda: 5000.0}
+    script = [sse_head(), *(chunk(f"{n} ") for n in range(7)), FOREVER]
+    async with client_of(None, FIXED, failing(*script), **options) as (client, _):
+        answer = await client.chat.completions.create(messages=ASK, stream=True, max_tokens=100)
+        for _ in range(7):
+            await anext(answer)
+        reserved = left(client)
+        await client.close()
+        with pytest.raises(errors.ClientClosed):
+            await anext(answer)
+        await answer.close()
+        assert left(client) == reserved + 100 - 7
+
+
 @pytest.mark.parametrize(("mode", "route"), [("refuse", "edge"), ("admit", "cloud")])
 async def test_a_broken_quota_file_closes_or_opens_the_cloud_as_declared_and_never_the_device(
     smollm2: Model, tmp_path: Path, mode: str, route: str
