@@ -21,11 +21,12 @@ from .target import blame
 async def continue_on_device(answer: AnswerState, shown: str, lost: HybridError) -> AsyncGenerator[Piece, None]:
     """The rest of an answer of which `shown` is the beginning. Raises `lost` when the device cannot go on from there, TargetFailed when
     it fails."""
-    device, prompt, params = answer.services.device, answer.prompt_ids, answer.request.sampling
-    if device is None or prompt is None or answer.decision is None or params.logprobs is not None:
+    device, params = answer.services.device, answer.request.sampling
+    if device is None or answer.prompt_ids is None or answer.decision is None or params.logprobs is not None:
         raise lost
     with blame("edge"):
         session = await device.load()
+        prompt = await device.prompt_ids(answer.request)  # `shown` has values where the cloud's prompt has placeholders
     known = session.model.tokenizer.encode(shown, [(0, len(shown))], add_bos=False)
     answer.decision = replace(
         answer.decision,
