@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .cloud.engine.llm import LLM as LLM
     from .edge.client import AsyncHybridClient as AsyncHybridClient
     from .edge.client import HybridClient as HybridClient
-    from .router.policy import Policy as Policy
+    from .router.policy.policy import Policy as Policy
     from .shared_protocol.errors import HybridError as HybridError
     from .shared_protocol.errors import RouteRefused as RouteRefused
     from .shared_protocol.sampling import SamplingParams as SamplingParams

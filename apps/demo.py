@@ -16,7 +16,7 @@ from ..cloud.engine.open_engine import open_engine
 from ..cloud.engine.thread_client import ThreadEngineClient
 from ..cloud.server.threaded import serve_on_thread
 from ..edge.client import HybridClient
-from ..router.policy import Policy
+from ..router.policy.policy import Policy
 from ..shared_protocol.errors import CloudUnreachable, RouteRefused
 from ..shared_protocol.model import Model
 from ..shared_protocol.openai import Drafts, Span

@@ -35,7 +35,8 @@ from hybrid.router.evaluate.bootstrap import measure
 from hybrid.router.evaluate.failures import Failures
 from hybrid.router.evaluate.folds import fold_of
 from hybrid.router.evaluate.reliability import Reliability
-from hybrid.router.policy import ConfidencePolicy, Policy, Signal
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import ConfidencePolicy, Signal
 from hybrid.shared_protocol.errors import CannotPromise
 from hybrid.shared_protocol.model_card import ModelCard
 

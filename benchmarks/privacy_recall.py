@@ -21,7 +21,8 @@ from typing import Any
 
 from hybrid.router.detect.finding import Finding
 from hybrid.router.detect.search import search
-from hybrid.router.policy import PERSONAL, Policy
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import PERSONAL
 from hybrid.router.privacy import assess
 from hybrid.router.request import RouteRequest
 from privacy_made import EVIDENCE, HARMLESS, HARMLESS_SENTENCES, SENTENCES, VALUES, digits

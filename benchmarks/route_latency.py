@@ -30,7 +30,8 @@ from hybrid.router.detect.search import search
 from hybrid.router.evaluate.outcomes import read_outcomes
 from hybrid.router.learned.store import save
 from hybrid.router.learned.train import train
-from hybrid.router.policy import PERSONAL, Policy
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import PERSONAL
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import Moment, RouteContext, RouteRequest
 from hybrid.shared_protocol.runtime import DeviceState, LinkState

@@ -10,7 +10,7 @@ import msgspec
 from .confidence.judgement import Judgement
 from .decision import Decision
 from .message import Message
-from .policy import Policy
+from .policy.policy import Policy
 from .privacy import LocalOnly, clear
 from .request import RouteRequest
 

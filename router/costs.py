@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from .policy import ModelPrice, PricePolicy
+from .policy.tables import ModelPrice, PricePolicy
 
 ANY = "*"  # any model that the policy does not name
 

@@ -3,7 +3,7 @@
     1 privacy      private: the device, or nobody                (settled without a look at the cloud); or redacted
     2 capability   who is there, and whose context is long enough
     3 quota        takes the cloud away from a request that would need it
-    4 rules        the policy's own wishes, of what the stages before have left (rules.py)
+    4 rules        the policy's own wishes, of what the stages before have left (policy/rules.py)
     5 complexity   of the rules, or of a learned router where the policy names one that knows such prompts:
                    0 -- edge -- cascade_from -- cascade -- hard_from -- speculative -- draft_below -- cloud -- 1
     6 confidence   after the device has answered: cascade.resolve_cascade
@@ -23,17 +23,18 @@ import msgspec
 
 from .cascade import DRAFT_TOKENS
 from .cascade import resolve_cascade as resolve_cascade
-from .complexity import Parts, complexity
+from .complexity.complexity import Parts, complexity
 from .costs import CostModel, cloud_price, expected_costs, priced
 from .decision import Choice, Decision, Provenance, Reason, Route, Scores
 from .plan import Plan, plan_speculation
-from .policy import Policy, SpeculationPolicy
+from .policy.policy import Policy
+from .policy.rules import Traced, deciding, first_match
+from .policy.ruling import bound_by, by_rule
+from .policy.tables import SpeculationPolicy
+from .policy.variables import Scene, Values
 from .privacy import Assessment, LocalOnly, Shareable, clear
 from .request import RouteContext, RouteRequest
-from .rules import Traced, deciding, first_match
-from .ruling import bound_by, by_rule
 from .tokens import prompt_tokens
-from .variables import Scene, Values
 
 if TYPE_CHECKING:
     from .learned.opinion import Opinion
@@ -127,7 +128,7 @@ class _Facts:
 def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[RouteRequest] | LocalOnly[RouteRequest]) -> _Facts:
     private = isinstance(cleared, LocalOnly)
     tokens, counted = prompt_tokens(request, context)
-    parts = complexity(request, tokens if counted else None)
+    parts = complexity(request)
     if cleared.value is not request:  # redacted: the cloud gets that one, the device may get either
         sent, sent_counted = prompt_tokens(cleared.value, context)
         tokens = max(tokens, sent) if sent_counted >= counted else tokens

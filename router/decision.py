@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from .complexity import Parts
+from .complexity.complexity import Parts
 from .confidence.judgement import GateState
 from .costs import Expected
 from .plan import Plan
+from .policy.rules import Traced
 from .privacy import Assessment, Shareable
 from .request import RouteRequest
-from .rules import Traced
 from .verdict import Verdict
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .policy import SpeculationPolicy
+from .policy.tables import SpeculationPolicy
 
 Mode = Literal["plain", "sync", "off"]
 ROUND_BYTES = 640  # one padded frame of 256 each way, and the headers of WebSocket, TCP and IP

@@ -17,7 +17,8 @@ from weakref import WeakKeyDictionary
 from ..shared_protocol.errors import NotShareable
 from .detect.finding import Finding, resolve
 from .detect.search import search
-from .policy import Policy, verdict_of
+from .policy.policy import Policy
+from .policy.tables import verdict_of
 from .redact.fully import redact_fully
 from .redact.mapping import RedactionMapping
 from .request import RouteRequest

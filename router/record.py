@@ -18,16 +18,16 @@ import msgspec
 from ..shared_protocol.errors import InvalidRequest
 from ..shared_protocol.runtime import DeviceState, LinkState
 from . import decide as stages
-from .complexity import Parts
+from .complexity.complexity import Parts
 from .costs import CostModel
 from .decision import Decision, Reason, Route
 from .plan import Plan
-from .policy import Policy
+from .policy.policy import Policy
+from .policy.rules import first_match
+from .policy.variables import VARIABLES, Scene, Values
 from .privacy import Assessment
 from .quota import QuotaView
 from .request import RouteContext, RouteRequest
-from .rules import first_match
-from .variables import VARIABLES, Scene, Values
 from .verdict import Verdict
 
 VERSION: Literal[1] = 1

@@ -14,7 +14,7 @@ from ..shared_protocol.sampling import SamplingParams
 from .costs import CostModel
 from .message import Message, list_of, message_of, text_of
 from .plan import SpeculationFacts
-from .policy import Policy
+from .policy.policy import Policy
 from .quota import QuotaView
 from .redact.mapping import RedactionMapping
 from .verdict import Verdict

@@ -10,7 +10,7 @@ import click
 import hybrid
 import pytest
 from hybrid.apps.cli.main import cli
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol import errors
 from hybrid.shared_protocol.sources.catalogue import load_catalogue
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...router.confidence.judgement import Judgement
 from ...router.decision import Decision
-from ...router.policy import Policy
+from ...router.policy.policy import Policy
 from ...router.request import Moment, RouteRequest
 from ...shared_protocol.openai import Attempt, DeviceAnswer, Drafts, HybridInfo, Span
 from ..piece import Piece, merged

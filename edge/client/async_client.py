@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Literal
 
 from ...router.plan import SpeculationFacts
-from ...router.policy import Policy
-from ...router.policy_source import PolicySource
+from ...router.policy.policy import Policy
+from ...router.policy.source import PolicySource
 from ...router.quota.allowance import AllowanceBook
 from ...router.quota.quotas import Quotas
 from ...router.quota.store import FileStore

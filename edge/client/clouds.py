@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from ...router.policy import FallbackPolicy
+from ...router.policy.tables import FallbackPolicy
 from ...shared_protocol.errors import HybridError, QuotaExceeded
 from ...shared_protocol.runtime import LinkState
 from ..learned import Learned

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...router.policy import Policy
+from ...router.policy.policy import Policy
 from ...router.privacy import clear
 from ...router.redact.mapping import RedactionMapping
 from ...router.request import RouteRequest

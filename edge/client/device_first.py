@@ -15,7 +15,7 @@ from ...router.confidence.judgement import Judgement, judge, out_of_reach, stopp
 from ...router.confidence.signals import confidence
 from ...router.confidence.token_signal import TokenSignal
 from ...router.decision import Decision
-from ...router.policy import ConfidencePolicy
+from ...router.policy.tables import ConfidencePolicy
 from ...shared_protocol.openai import DeviceAnswer
 from ..piece import Piece
 from ..self_check import answers_agree, p_true

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ...router.policy import QuotaPolicy
+from ...router.policy.tables import QuotaPolicy
 from ...router.quota import QuotaView
 from ...router.quota.quotas import Account, Hold, Quotas, Use
 

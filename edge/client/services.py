@@ -11,8 +11,9 @@ from typing import Literal
 
 from ...router.confidence.gate import Gate, load_gate
 from ...router.plan import SpeculationFacts, draft_curve
-from ...router.policy import ConfidencePolicy, Policy, SpeculationPolicy
-from ...router.policy_source import PolicySource
+from ...router.policy.policy import Policy
+from ...router.policy.source import PolicySource
+from ...router.policy.tables import ConfidencePolicy, SpeculationPolicy
 from ...router.request import Moment
 from ...shared_protocol.errors import ConfigError, ContextOverflow
 from ...shared_protocol.model_card import ModelCard

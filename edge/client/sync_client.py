@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, TypeVar, Unpack, overload
 
-from ...router.policy import Policy
+from ...router.policy.policy import Policy
 from ...shared_protocol.errors import ClientClosed, ConfigError, Unavailable
 from ...shared_protocol.openai import ChatCompletion, ChatCompletionChunk
 from .answer_stream import AnswerStream

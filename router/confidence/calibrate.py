@@ -18,7 +18,7 @@ from ..evaluate.failures import Failures
 from ..evaluate.figure import Floats
 from ..evaluate.folds import fold_of
 from ..evaluate.reliability import Reliability
-from ..policy import ConfidencePolicy
+from ..policy.tables import ConfidencePolicy
 from .early import stop_bound
 from .gate import Gate, GroupGate, Promise, Stop, TaskGroup
 from .signals import SIGNALS, confidence

@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 
 from ...shared_protocol.errors import CannotPromise, InvalidRequest
-from ..policy import Signal
+from ..policy.tables import Signal
 
 
 def best_possible(signal: Signal, *, logprob_sum: float, lowest: float, max_tokens: int | None) -> float | None:

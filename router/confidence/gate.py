@@ -16,8 +16,8 @@ from msgspec import Meta
 from ...shared_protocol.errors import ConfigError, GateMismatch
 from ...shared_protocol.model_card import ModelCard
 from ..calibration import Calibration
-from ..complexity import Parts
-from ..policy import ConfidencePolicy, Signal
+from ..complexity.complexity import Parts
+from ..policy.tables import ConfidencePolicy, Signal
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]

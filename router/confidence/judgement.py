@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..calibration import Logistic
-from ..policy import ConfidencePolicy
+from ..policy.tables import ConfidencePolicy
 from .gate import Gate, GroupGate, TaskGroup
 
 GateState = Literal["passed", "below_threshold", "stopped_early", "unavailable", "skipped"]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..policy import ConfidencePolicy, Signal
+from ..policy.tables import ConfidencePolicy, Signal
 
 if TYPE_CHECKING:  # it needs NumPy, which deciding does not
     from .token_signal import TokenSignal

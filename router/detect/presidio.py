@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from ..features import turn_of
+from ..complexity.features import turn_of
 from .finding import Finding
 from .scan import Scan
 

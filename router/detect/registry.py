@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
-from ..policy import PrivacyPolicy, verdict_of
+from ..policy.tables import PrivacyPolicy, verdict_of
 from .accounts import find_cards, find_ibans
 from .dates import find_dates
 from .detector import Rule

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass
 
-from ..policy import PrivacyPolicy
+from ..policy.tables import PrivacyPolicy
 from .budget import TooManyCandidates
 from .finding import Finding
 from .plugin import Answer

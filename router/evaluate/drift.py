@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..features import turn_of
+from ..complexity.features import turn_of
 from .figure import Floats
 
 ALPHA = 0.001

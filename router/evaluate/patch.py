@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ...shared_protocol.errors import ConfigError
-from ..policy import Policy
+from ..policy.policy import Policy
 
 _TABLE = re.compile(r"\s*\[\s*complexity\s*\]\s*(?:#.*)?")
 _OTHER = re.compile(r"\s*\[")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...shared_protocol.errors import InvalidRequest, NotFound
-from ..policy import Policy
+from ..policy.policy import Policy
 from ..record import NAMES, Again, Record, decode, redecide
 from .figure import Figure
 

@@ -16,7 +16,7 @@ from ..costs import cloud_price, cloud_seconds, edge_seconds, priced
 from ..decide import decide
 from ..decision import Decision, Reason, Route
 from ..plan import SpeculationFacts
-from ..policy import Policy
+from ..policy.policy import Policy
 from ..quota.quotas import full_view
 from ..redact.mapping import RedactionMapping
 from ..request import Moment, RouteContext

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..complexity import complexity
+from ..complexity.complexity import complexity
 from ..request import RouteRequest
 from .figure import Floats
 from .outcomes import Outcome

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...shared_protocol.errors import InvalidRequest
 from ..confidence.threshold import Promised, promised_threshold
-from ..policy import Policy
+from ..policy.policy import Policy
 from .bootstrap import measure
 from .figure import Figure, Floats, Interval, figure
 from .replay import NO_OUTCOMES, NO_PRICES, Decided

@@ -13,7 +13,7 @@ from .pair import other_pair
 from .traits import said
 
 if TYPE_CHECKING:
-    from ..policy import ComplexityPolicy
+    from ..policy.tables import ComplexityPolicy
 
 
 class Opinion(msgspec.Struct, frozen=True):

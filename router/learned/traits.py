@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from ..lexicon import COMMON
+from ..complexity.lexicon import COMMON
 from ..request import RouteRequest
 
 LONG = 7  # letters, above which a word is long

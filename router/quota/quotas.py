@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from ..policy import QuotaPolicy
+from ..policy.tables import QuotaPolicy
 from .allowance import AllowanceBook, InvalidAllowance, Receipt
 from .bucket import MICRO, NANO, Level, Limit, nanoseconds, view_of
 from .ledger import Ledger, kind_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..detect.finding import Finding, resolve
 from ..detect.search import search
-from ..policy import PrivacyPolicy, verdict_of
+from ..policy.tables import PrivacyPolicy, verdict_of
 from ..request import RouteRequest
 from .mapping import RedactionFailed, RedactionMapping
 from .redact import Redacted, redact

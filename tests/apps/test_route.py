@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from hybrid.apps.cli.route import route
 from hybrid.router.decide import decide
 from hybrid.router.plan import SpeculationFacts
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.errors import ConfigError, InvalidRequest, NotFound

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from hybrid.apps.cli.route import route
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import CannotPromise, Conflict
 from hybrid.tests.apps.test_route_test import TASKS, outcomes, run  # noqa: F401  (a fixture)
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hybrid.apps.cli.route import route
 from hybrid.router.confidence.gate import load_gate
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import GateMismatch, InvalidRequest
 from hybrid.shared_protocol.model import Model
 

@@ -10,7 +10,7 @@ from hybrid.apps.cli.route import route
 from hybrid.edge.client.recorder import Recorder
 from hybrid.router.decide import decide
 from hybrid.router.evaluate.replay import usual
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol.errors import ConfigError, Conflict, InvalidRequest, NotFound
 

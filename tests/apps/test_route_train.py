@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from hybrid.apps.cli.route import route
 from hybrid.router.decide import decide
 from hybrid.router.learned.store import load
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.errors import Conflict, InvalidRequest
 from hybrid.shared_protocol.runtime import LinkState

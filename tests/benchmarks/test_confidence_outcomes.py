@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from hybrid.router.confidence.gate import load_gate
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.model_card import ModelCard
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -13,7 +13,7 @@ from hybrid.cloud.server.settings import ServerSettings
 from hybrid.edge.client import AsyncHybridClient
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.device_state import SimulatedDevice
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import AuthenticationError, ContextOverflow
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.counting_proxy import counting_proxy

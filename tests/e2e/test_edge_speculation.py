@@ -17,7 +17,7 @@ from hybrid.edge.native import NativeRuntime
 from hybrid.edge.session import Session
 from hybrid.edge.speculate import Speculation
 from hybrid.edge.transport.link import LoopbackLink
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol import frames
 from hybrid.shared_protocol.errors import FingerprintMismatch, StreamInterrupted
 from hybrid.shared_protocol.model import Model

@@ -9,7 +9,7 @@ import pytest
 from hybrid.edge.client import AsyncHybridClient, HybridClient
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.edge.llama_cpp.library import LlamaCppUnavailable
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import ConfigError
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.sampling import SamplingParams

@@ -11,7 +11,7 @@ import pytest
 from hybrid.edge.client import AsyncHybridClient, HybridClient
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.edge.session import Session
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import RouteRefused
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.network_spy import network_spy

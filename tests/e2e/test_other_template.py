@@ -11,7 +11,7 @@ from hybrid.cloud.engine.open_engine import open_engine
 from hybrid.cloud.engine.thread_client import ThreadEngineClient
 from hybrid.cloud.server.threaded import serve_on_thread
 from hybrid.edge.client import AsyncHybridClient
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.openai import ChatCompletion
 from hybrid.tests.support.gguf_writer import CHATML, tiny_metadata, write_tiny_llama

@@ -12,7 +12,7 @@ import pytest
 from hybrid.cloud.server.running import serve_in_background
 from hybrid.edge.client import AsyncHybridClient, conversations
 from hybrid.edge.device_state import SimulatedDevice
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.redact.mapping import RedactionMapping
 from hybrid.router.redact.restore import restored
 from hybrid.shared_protocol import frames

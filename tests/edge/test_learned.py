@@ -7,7 +7,7 @@ import math
 import pytest
 from hybrid.edge.learned import FORGET, PRIOR_ACCEPTANCE, PRIOR_GROWTH, Learned, Round
 from hybrid.router.plan import plan_speculation
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 
 AUTO = Policy.parse('[speculation]\nmode = "auto"\nmin_gain = 1.05\nmax_draft = 4\n').speculation
 DRAFT = (0.0, 0.01, 0.02, 0.03, 0.04)

@@ -8,7 +8,7 @@ from hybrid.router.confidence.gate import Gate
 from hybrid.router.confidence.judgement import Judgement, judge, stopped
 from hybrid.router.decide import decide, resolve_cascade
 from hybrid.router.decision import Decision
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.runtime import LinkState

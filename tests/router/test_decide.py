@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from hybrid.router.plan import SpeculationFacts
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.quota import QuotaView
 from hybrid.tests.support.deciding import (
     DRAFTED,

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from hybrid.router.costs import CostModel
 from hybrid.router.message import Message
+from hybrid.router.policy.rule import Rule
 from hybrid.router.privacy import assess
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import RouteRequest
-from hybrid.router.rule import Rule
 from hybrid.shared_protocol.errors import ConfigError, InvalidRequest
 from hybrid.shared_protocol.runtime import DeviceState, LinkState
 from hybrid.tests.support.deciding import DRAFTED, DRAFTING, HARD, PRIVATE, PRIVATE_AND_HARD, SIMPLE, UNCERTAIN, run

@@ -1,7 +1,7 @@
 """Who can answer at all."""
 
 import pytest
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol.runtime import DeviceState, LinkState
 from hybrid.tests.support.deciding import DRAFTED, NO_DEVICE, OFFLINE, PRIVATE, SIMPLE, UNCERTAIN, way

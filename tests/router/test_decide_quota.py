@@ -1,7 +1,7 @@
 """What the cloud's quota leaves of a decision."""
 
 import pytest
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol.sampling import SamplingParams

@@ -6,7 +6,7 @@ import logging
 import pytest
 from hybrid.router.costs import CostModel, Expected
 from hybrid.router.plan import SpeculationFacts
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol.errors import InvalidRequest
 from hybrid.shared_protocol.runtime import LinkState

@@ -2,7 +2,8 @@
 
 import pytest
 from hybrid.router.plan import DEFAULT_DRAFT_LEN, ROUND_BYTES, SpeculationFacts, draft_curve, expected_tokens, plan_speculation
-from hybrid.router.policy import Policy, SpeculationPolicy
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import SpeculationPolicy
 
 
 def policy(mode: str = "auto", max_draft: int = 16) -> SpeculationPolicy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hybrid.router.costs import CostModel, priced
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.quota.quotas import full_view
 from hybrid.router.request import RouteRequest
 from hybrid.tests.support.deciding import DRAFTING, HARD, NO_DEVICE, SIMPLE, run, way

@@ -11,7 +11,8 @@ import pytest
 from hybrid.router import privacy
 from hybrid.router.detect import registry
 from hybrid.router.detect.detector import Rule
-from hybrid.router.policy import PERSONAL, Policy
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import PERSONAL
 from hybrid.router.privacy import LocalOnly, Shareable, assess, classify, clear, require_shareable
 from hybrid.router.request import RouteRequest
 from hybrid.router.verdict import VERDICTS, strictest
@@ -212,7 +213,7 @@ def test_a_local_only_shows_no_text() -> None:
 
 
 SNIPPET = """
-from hybrid.router.policy import PERSONAL, Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.privacy import LocalOnly, Shareable, clear
 from hybrid.router.request import RouteRequest
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from hybrid.router.detect.search import search
-from hybrid.router.policy import PERSONAL, Policy
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import PERSONAL
 
 FILE = Path(os.environ.get("HYBRID_SHARED", "../shared")) / "data" / "privacy" / "pii_spans_half.jsonl"
 KINDS = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hybrid.router.decide import decide
 from hybrid.router.evaluate.replay import at, usual
-from hybrid.router.policy import Policy, presets
+from hybrid.router.policy.policy import Policy, presets
 from hybrid.router.quota import QuotaView
 from hybrid.router.record import decode, keyed, record_of, redecide
 from hybrid.router.request import RouteContext, RouteRequest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.privacy import Shareable, clear
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol.sampling import SamplingParams

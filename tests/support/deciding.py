@@ -3,7 +3,7 @@
 from hybrid.router.decide import decide
 from hybrid.router.decision import Decision
 from hybrid.router.plan import SpeculationFacts
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.privacy import require_shareable
 from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.runtime import DeviceState, LinkState

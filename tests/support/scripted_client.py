@@ -8,7 +8,7 @@ from typing import Any
 
 from hybrid.edge.client import AsyncHybridClient, CloudTarget
 from hybrid.edge.device_state import SimulatedDevice
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.openai import ChatCompletion, ChatCompletionChunk
 from hybrid.tests.support.scripted_server import (

@@ -11,7 +11,7 @@ import click
 
 from ....router.costs import CostModel
 from ....router.evaluate.replay import World, usual
-from ....router.policy import Policy
+from ....router.policy.policy import Policy
 from ....router.request import RouteContext
 from ....shared_protocol.errors import NotFound
 from .facts import at_option, fact_option, with_facts

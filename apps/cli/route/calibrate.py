@@ -25,7 +25,7 @@ from ....router.evaluate.thresholds import (
     threshold_for_share,
     with_threshold,
 )
-from ....router.policy import PRESET, Policy, presets
+from ....router.policy.policy import PRESET, Policy, presets
 from ....shared_protocol.errors import Conflict
 from ..output import json_option, print_json, print_table
 from . import gating

@@ -13,7 +13,7 @@ from ....router.evaluate.figure import Undefined
 from ....router.evaluate.gates import judge, parse_gate
 from ....router.evaluate.replay import replay
 from ....router.evaluate.rows import read_rows
-from ....router.policy import Policy
+from ....router.policy.policy import Policy
 from ..output import json_option, print_json, print_table
 from . import gating
 from .assumed import fail_option, html_option, input_option, seed_option, show_option, world_of, world_options, write_page

@@ -9,16 +9,16 @@ from typing import Any
 import click
 import msgspec
 
-from ....router.complexity import Parts
+from ....router.complexity.complexity import Parts
 from ....router.decide import decide, scene_of
 from ....router.decision import Decision
 from ....router.plan import SpeculationFacts
-from ....router.policy import Policy
+from ....router.policy.policy import Policy
+from ....router.policy.rules import trace_all
+from ....router.policy.variables import Values
 from ....router.quota.quotas import full_view
 from ....router.redact.mapping import RedactionMapping
 from ....router.request import RouteContext, RouteRequest, TokenCounter
-from ....router.rules import trace_all
-from ....router.variables import Values
 from ....shared_protocol.errors import InvalidRequest, NotFound
 from ....shared_protocol.runtime import DeviceState, LinkState
 from .facts import at_option, fact_option, with_facts

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from ....router.policy.rules import known_variables
+from ....router.policy.variables import PER, VARIABLES
 from ....router.request import Moment, RouteContext
-from ....router.rules import known_variables
-from ....router.variables import PER, VARIABLES
 
 HINTS = {"user": "--user", "tenant": "--tenant", "max_tokens": "--max-tokens"}
 

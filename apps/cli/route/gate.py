@@ -9,7 +9,7 @@ import msgspec
 
 from ....router.confidence.gate import GroupGate
 from ....router.confidence.signals import SIGNALS
-from ....router.policy import Policy
+from ....router.policy.policy import Policy
 from ..output import json_option, print_json
 
 

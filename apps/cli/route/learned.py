@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ....router.decision import Decision
-from ....router.policy import Policy
+from ....router.policy.policy import Policy
 from ....router.request import RouteRequest
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from ....router.lint import CODES, Coverage, Warned, cover, lint_coverage, lint_policy
 from ....router.plan import SpeculationFacts
-from ....router.policy import PRESET, Policy, presets
+from ....router.policy.lint import CODES, Coverage, Warned, cover, lint_coverage, lint_policy
+from ....router.policy.policy import PRESET, Policy, presets
 from ....router.quota.quotas import full_view
 from ....router.request import RouteContext
 from ....shared_protocol.errors import ConfigError

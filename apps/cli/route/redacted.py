@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....router.policy import Policy
+from ....router.policy.policy import Policy
 from ....router.privacy import LocalOnly, clear
 from ....router.redact.mapping import RedactionMapping
 from ....router.request import RouteRequest

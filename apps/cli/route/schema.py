@@ -6,7 +6,7 @@ import json
 
 import click
 
-from ....router.policy_schema import policy_schema
+from ....router.policy.schema import policy_schema
 
 
 @click.command()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....router.decision import Decision
-from ....router.rule import shown
-from ....router.rules import Traced, deciding
+from ....router.policy.rule import shown
+from ....router.policy.rules import Traced, deciding
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 

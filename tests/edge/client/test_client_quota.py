@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hybrid.edge.client import AsyncHybridClient
 from hybrid.edge.client.meter import Meter
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.quota.quotas import Account, Quotas, Use
 from hybrid.router.quota.store import MemoryStore
 from hybrid.shared_protocol import errors

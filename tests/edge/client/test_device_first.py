@@ -12,7 +12,7 @@ from hybrid.edge.session import EdgeAnswer, Session
 from hybrid.quant.at_load import quantised
 from hybrid.router.calibration import Logistic
 from hybrid.router.confidence.gate import Gate, GroupGate, Stop
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.openai import ChatCompletion, DeviceAnswer
 from hybrid.tests.support.hf_writer import write_tiny_folder, write_tokenizer

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hybrid.edge.client import AsyncHybridClient, CloudTarget
 from hybrid.edge.device_state import SimulatedDevice
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol import errors
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.scripted_client import (

@@ -8,7 +8,7 @@ import pytest
 from hybrid.edge.client import AsyncHybridClient
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.router.plan import SpeculationFacts
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.openai import HybridInfo
 from hybrid.tests.support.real_cloud import cut_server, real_frontend

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hybrid.edge.client import AsyncHybridClient
 from hybrid.edge.device_state import SimulatedDevice
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import HybridError, RouteRefused
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.scripted_client import ASK, TO_CLOUD, TO_EDGE, ask, text_of, told, well

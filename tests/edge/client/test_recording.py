@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hybrid.router.evaluate.recording import read_records, replay_records
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.scripted_client import TO_EDGE, ask, client_of, well
 

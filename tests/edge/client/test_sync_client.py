@@ -12,7 +12,7 @@ import hybrid
 import pytest
 from hybrid.edge.client import HybridClient
 from hybrid.edge.device_state import SimulatedDevice
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import ClientClosed, ConfigError, InvalidRequest, RouteRefused, Unavailable
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.openai import ChatCompletionChunk

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hybrid.edge.transport.cloud import CloudClient
 from hybrid.edge.transport.lane import Traffic
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.privacy import LocalOnly, Shareable, clear
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol import errors

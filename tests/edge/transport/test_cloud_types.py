@@ -13,7 +13,7 @@ SNIPPET = """
 from hybrid.edge.transport.chat_body import chat_body
 from hybrid.edge.transport.cloud import CloudClient
 from hybrid.edge.transport.lane import Traffic
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.privacy import LocalOnly, Shareable, clear
 from hybrid.router.redact.mapping import RedactionMapping
 from hybrid.router.request import RouteRequest

@@ -10,7 +10,7 @@ from hybrid.router.confidence.gate import load_gate
 from hybrid.router.confidence.judgement import judge
 from hybrid.router.confidence.signals import confidence
 from hybrid.router.confidence.token_signal import TokenSignal
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import InvalidRequest
 
 from .test_gate import CARD

@@ -8,7 +8,8 @@ import pytest
 from hybrid.router.confidence.early import best_possible, is_lost, lowest, stop_bound, tokens_computed
 from hybrid.router.confidence.signals import confidence
 from hybrid.router.confidence.token_signal import TokenSignal
-from hybrid.router.policy import Policy, Signal
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import Signal
 from hybrid.shared_protocol.errors import CannotPromise, InvalidRequest
 from hypothesis import given
 from hypothesis import strategies as st

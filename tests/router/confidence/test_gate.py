@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 from hybrid.router.calibration import Isotonic, Logistic
-from hybrid.router.complexity import complexity
+from hybrid.router.complexity.complexity import complexity
 from hybrid.router.confidence.gate import Gate, GroupGate, Promise, load_gate, task_group
-from hybrid.router.policy import ConfidencePolicy, Policy
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import ConfidencePolicy
 from hybrid.router.request import RouteRequest
 from hybrid.shared_protocol.errors import ConfigError, GateMismatch
 from hybrid.shared_protocol.model_card import ModelCard

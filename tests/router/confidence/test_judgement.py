@@ -8,7 +8,7 @@ import pytest
 from hybrid.router.calibration import Logistic
 from hybrid.router.confidence.gate import Gate
 from hybrid.router.confidence.judgement import judge, out_of_reach
-from hybrid.router.policy import ConfidencePolicy
+from hybrid.router.policy.tables import ConfidencePolicy
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hybrid.router.confidence.signals import SIGNALS, confidence
 from hybrid.router.confidence.token_signal import TokenSignal, token_signal
-from hybrid.router.policy import ConfidencePolicy, Policy, Signal
+from hybrid.router.policy.policy import Policy
+from hybrid.router.policy.tables import ConfidencePolicy, Signal
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from hybrid.router.evaluate.compare import compare, figures_of
 from hybrid.router.evaluate.figure import Undefined
 from hybrid.router.evaluate.replay import replay
 from hybrid.router.evaluate.rows import read_rows
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.tests.router.evaluate.test_outcomes import written
 from hybrid.tests.router.evaluate.test_replay import EASY, HARD, MIDDLE, PRICED, PRIVATE
 

@@ -3,7 +3,7 @@
 import pytest
 from hybrid.router.evaluate.patch import patched
 from hybrid.router.evaluate.thresholds import with_threshold
-from hybrid.router.policy import Policy, presets
+from hybrid.router.policy.policy import Policy, presets
 from hybrid.shared_protocol.errors import ConfigError
 
 OURS = """# ours

@@ -7,7 +7,7 @@ import pytest
 from hybrid.router.costs import CostModel
 from hybrid.router.evaluate.replay import World, at, replay, shares, usual
 from hybrid.router.evaluate.rows import read_rows
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.request import Moment, RouteContext
 from hybrid.shared_protocol.runtime import LinkState
 from hybrid.tests.router.evaluate.test_outcomes import written

@@ -15,7 +15,7 @@ from hybrid.router.evaluate.thresholds import (
     threshold_for_share,
     with_threshold,
 )
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.errors import CannotPromise, InvalidRequest
 from hybrid.tests.router.evaluate.test_outcomes import written
 

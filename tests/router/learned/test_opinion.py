@@ -9,7 +9,7 @@ import pytest
 from hybrid.router.decide import decide
 from hybrid.router.learned import store
 from hybrid.router.learned.train import train
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.errors import ConfigError
 from hybrid.shared_protocol.runtime import LinkState

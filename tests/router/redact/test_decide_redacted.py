@@ -11,7 +11,7 @@ from hybrid.router.confidence.judgement import judge
 from hybrid.router.decision import Decision
 from hybrid.router.detect import search as search_module
 from hybrid.router.detect.finding import Finding
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.privacy import LocalOnly, Shareable, assess, clear
 from hybrid.router.redact import fully
 from hybrid.router.redact.mapping import RedactionMapping

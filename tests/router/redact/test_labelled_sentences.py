@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.privacy import Shareable, clear
 from hybrid.router.redact.mapping import RedactionMapping
 from hybrid.router.redact.restore import restored

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from hybrid.router.detect.finding import Finding, resolve
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.privacy import find
 from hybrid.router.redact.mapping import RedactionMapping
 from hybrid.router.redact.restore import restored

@@ -1,0 +1,1 @@
+"""What the owner of a deployment has decided: the tables of a policy file, and the rules that are asked."""
