@@ -77,7 +77,8 @@ def from_bytes(data: bytes, source: str = "learned router") -> Model:
     for name, shape in shapes.items():
         if len(file.arrays[name]) != 4 * math.prod(shape):
             raise ConfigError(f"{source}: {name} holds {len(file.arrays[name])} bytes, not {4 * math.prod(shape)}", hint=_HINT)
-        arrays[name] = np.frombuffer(file.arrays[name], dtype="<f4").astype(np.float64).reshape(shape)
+        with np.errstate(invalid="ignore"):  # a signalling NaN: refused below, by name
+            arrays[name] = np.frombuffer(file.arrays[name], dtype="<f4").astype(np.float64).reshape(shape)
         arrays[name].flags.writeable = False
         if not np.isfinite(arrays[name]).all() or np.abs(arrays[name]).max() > 1e6:
             raise ConfigError(f"{source}: {name} holds what is no usable number", hint=_HINT)

@@ -6,7 +6,7 @@ from hybrid.cloud.server.running import serve_in_background
 from hybrid.edge.client import AsyncHybridClient
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.device_state import SimulatedDevice
-from hybrid.router.policy import Policy
+from hybrid.router.policy.policy import Policy
 from hybrid.router.quota.quotas import Account
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.real_cloud import real_frontend
