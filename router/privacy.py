@@ -57,12 +57,13 @@ def assess(request: RouteRequest, policy: Policy, floor: Verdict = "public") -> 
     findings: Counter[str] = Counter()
     if request.unreadable:
         findings["unreadable"] = len(request.unreadable)
-    return _judged(request.texts(), policy, findings, floor)
+    return _judged(request.texts(), policy, findings, floor, request.readings())
 
 
-def _judged(texts: Iterable[str], policy: Policy, findings: Counter[str], floor: Verdict) -> Assessment:
-    """`findings` are what is known before the texts are searched."""
+def _judged(texts: Iterable[str], policy: Policy, findings: Counter[str], floor: Verdict, readings: Iterable[str] = ()) -> Assessment:
+    """`findings` are what is known before the texts are searched. What is in a text and in its reading counts once."""
     readable: list[str] = []
+    again: list[str] = []
     left = policy.privacy.max_characters
     for text in texts:
         left -= len(text)
@@ -70,8 +71,12 @@ def _judged(texts: Iterable[str], policy: Policy, findings: Counter[str], floor:
             findings["unreadable"] += 1
             break
         readable.append(text)
-    found = search(readable, policy.privacy)
-    findings.update(one.kind for text in found.findings for one in text)
+    else:
+        again = list(readings)
+    found = search([*readable, *again], policy.privacy)
+    findings.update(one.kind for text in found.findings[: len(readable)] for one in text)
+    for kind in {one.kind for text in found.findings[len(readable) :] for one in text}:
+        findings.setdefault(kind, 1)
     verdict = strictest((floor, *(verdict_of(kind, policy.privacy) for kind in findings)))
     return Assessment(verdict, findings, found.failed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,6 +107,13 @@ class RouteRequest:
         if self.model is not None:
             yield self.model
 
+    def readings(self) -> Iterator[str]:
+        """What the texts say to whoever takes them for JSON, where that is something else: results of tools, arguments that break off,
+        strings inside of strings."""
+        for text in self.texts():
+            if "\\" in text and (reading := unescaped(text)) != text:
+                yield reading
+
     def to_openai(self) -> list[dict[str, Any]]:
         return [message.to_openai() for message in self.messages]
 
@@ -138,6 +146,16 @@ class RouteContext:
     edge_model: str | None = None  # by name; None: not known
     cloud_model: str | None = None  # as it is asked for; None: the cloud's own choice
     redaction: RedactionMapping | None = None  # of this conversation; None: what would have to be redacted stays on the device
+
+
+_ESCAPE = re.compile(r'\\+(?:u([0-9A-Fa-f]{4})|([nrt"/]))')  # escaped however often
+_WRITTEN = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def unescaped(text: str) -> str:
+    """`text` with JSON's escapes undone wherever they stand. Linear, and never longer than `text`."""
+    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _WRITTEN.get(found[2], found[2]), text)
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")  # two halves of a pair are one character
 
 
 def _tools(value: object) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ def redact_fully(request: RouteRequest, privacy: PrivacyPolicy, mapping: Redacti
     """None when a value could not be replaced, for whatever reason: the request must stay on the device. Never raises."""
     try:
         redacted = redact(request, lambda texts: _replaceable(texts, privacy), mapping)
-        return redacted if _nothing_left(list(redacted.request.texts()), privacy, mapping) else None
+        return redacted if _nothing_left([*redacted.request.texts(), *redacted.request.readings()], privacy, mapping) else None
     except Exception:  # an error may hold words of the request, so nothing of it is kept
         return None
 

@@ -14,6 +14,7 @@ from hybrid.router.detect.detector import Rule
 from hybrid.router.policy.policy import Policy
 from hybrid.router.policy.tables import PERSONAL
 from hybrid.router.privacy import LocalOnly, Shareable, assess, classify, clear, require_shareable
+from hybrid.router.redact.mapping import RedactionMapping
 from hybrid.router.request import RouteRequest
 from hybrid.router.verdict import VERDICTS, strictest
 from hybrid.shared_protocol.errors import NotShareable
@@ -73,6 +74,35 @@ def test_each_kind_has_the_verdict_of_its_key_in_the_policy(text: str, kind: str
 )
 def test_one_private_place_makes_the_whole_conversation_private(request_: RouteRequest) -> None:
     assert isinstance(clear(request_, POLICY), LocalOnly)
+
+
+def called_with(arguments: str) -> RouteRequest:
+    return RouteRequest.of([{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": arguments}}]}])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        r'{"to": "bob\u0040example.com", "to": "x"}',  # a key that occurs twice, where whoever decodes keeps the last
+        r'{"to": "bob\u0040example.com", "te',  # cut off
+        r'{"n": NaN, "to": "bob\uff20example.com"}',  # no JSON to us, but to others
+        r'{"inner": "{\"to\": \"bob\\u0040example.com\"}"}',
+        r'{"half": "\ud83d", "card": "4111 \ud835\udfd9111 1111 1111"',
+    ],
+)
+def test_escapes_hide_nothing_even_where_the_json_is_broken(arguments: str) -> None:
+    assert assess(called_with(arguments), POLICY).verdict == "local_only"
+    redacting = Policy.parse('[privacy]\nemail = "redact"\ncard = "redact"')
+    cleared = clear(called_with(arguments), redacting, mapping=RedactionMapping(bytes))
+    assert isinstance(cleared, LocalOnly) or "bob" not in cleared.value.messages[0].tool_calls[0].arguments
+
+
+def test_a_result_in_json_is_searched_as_it_reads_and_a_finding_counts_once() -> None:
+    number = {"role": "tool", "content": r'{"note": "Reach Jane at:\n555-867-5309"}', "tool_call_id": "1"}
+    assert dict(assess(RouteRequest.of([number]), POLICY).findings) == {"phone": 1}
+    mail = {"role": "user", "content": rf'print("hello\n") # {MAIL}'}
+    assert dict(assess(RouteRequest.of([mail]), POLICY).findings) == {"email": 1}
+    assert assess(RouteRequest.of(r"Why is \nabla \times \theta 0 at C:\new\table?"), POLICY).verdict == "public"
 
 
 @pytest.mark.parametrize("floor", VERDICTS)
