@@ -19,6 +19,7 @@ from .expression_types import always_false
 from .policy import Policy
 from .policy_file import line_of, line_of_rule
 from .rules import CompiledRule, Traced, trace_all
+from .tables import ConfidencePolicy
 from .variables import VARIABLES, Values
 
 CODES = ("rule-never", "rule-shadowed", "rule-unmatched", "rule-unknown", "rule-fails", "rules-overlap", "rules-gap", "key-unused")
@@ -141,6 +142,8 @@ def _unused(policy: Policy, written: dict[str, Any], text: str) -> list[Warned]:
     if bands.cascade_from == bands.hard_from and "cascade" not in routes:
         why = "complexity.cascade_from and hard_from leave no room for a cascade, and no rule asks for one"
         unused += [("confidence", key, why) for key in written.get("confidence", {})]
+    else:
+        unused += [("confidence", key, why) for key, why in _unused_confidence(policy.confidence) if key in written.get("confidence", {})]
     if drafting.mode == "off":
         why = 'speculation.mode is "off"'
         unused += [("speculation", key, why) for key in written.get("speculation", {}) if key != "mode"]
@@ -152,3 +155,16 @@ def _unused(policy: Policy, written: dict[str, Any], text: str) -> list[Warned]:
     if policy.privacy.topic == "public" and written.get("privacy", {}).get("topic_words"):
         unused.append(("privacy", "topic_words", 'privacy.topic is "public"'))
     return [Warned("key-unused", f"{table}.{key}", f"changes nothing: {why}", line_of(text, table, key)) for table, key, why in unused]
+
+
+def _unused_confidence(judged: ConfidencePolicy) -> list[tuple[str, str]]:
+    if judged.signal == "none":
+        return [(key, 'confidence.signal is "none"') for key in judged.__struct_fields__ if key != "signal"]
+    unused = []
+    if judged.signal != "agreement":
+        unused.append(("samples", 'only confidence.signal = "agreement" draws more answers'))
+    if judged.error_rate > 0 and judged.gate:
+        unused.append(("threshold", "confidence.error_rate decides"))
+    elif judged.error_rate > 0:
+        unused.append(("error_rate", "only a gate can promise it, and confidence.gate names none"))
+    return unused
