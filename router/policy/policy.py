@@ -56,10 +56,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     version: Annotated[str, Meta(max_length=64, description="The owner's own name for it; every decision carries it.")] = ""
 
     def __post_init__(self) -> None:
-        """Compile the rules and read the learned router; raises ConfigError for one that is wrong."""
+        """Compile the rules and read the files that it names; raises ConfigError for one that is wrong."""
         if self.rules:
             _ = self.compiled_rules
         _ = self.learned_router
+        _ = self.gate_hash
 
     @staticmethod
     def default() -> Policy:
@@ -86,8 +87,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Files that it names are looked for in `folder`; None: in the current one.
         """
         tables = overlay(default_tables(), parse(text, source, Policy), text, source)
-        if folder is not None and tables["learned"]["model"]:
-            tables["learned"] = {**tables["learned"], "model": str(folder / tables["learned"]["model"])}
+        for table, key in (("learned", "model"), ("confidence", "gate")):
+            if folder is not None and tables[table][key]:
+                tables[table] = {**tables[table], key: str(folder / tables[table][key])}
         if "rule" in tables:  # first by themselves, where an error knows the line
             _compile(msgspec.convert(tables["rule"], tuple[Rule, ...]), lambda n, key: f"{source}:{line_of_rule(text, n, key)}")
         return msgspec.convert(tables, Policy)
@@ -100,6 +102,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         values.pop("version")
         if self.learned_router is not None:
             values["learned"]["model"] = self.learned_router.id
+        values["confidence"]["gate"] = self.gate_hash
         return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()[:16]
 
     @cached_property
@@ -113,6 +116,18 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return load(self.learned.model)
         except HybridError as error:
             raise ConfigError(f"learned.model: {error.message}", param="learned.model", hint=error.hint) from None
+
+    @cached_property
+    def gate_hash(self) -> str:
+        """SHA-256 of the gate's file; "" where none is named. Whether it fits is known once the device's model is: one that cannot be
+        read is no wrong policy, and goes by its name."""
+        if not self.confidence.gate:
+            return ""
+        path = Path(self.confidence.gate)
+        try:
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+        except (OSError, ValueError):  # a name with a null byte is none
+            return path.name
 
     @cached_property
     def compiled_rules(self) -> tuple[CompiledRule, ...]:

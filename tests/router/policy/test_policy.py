@@ -145,3 +145,24 @@ def test_a_file_is_read_from_disk(tmp_path: Path) -> None:
 
 def test_an_error_shows_no_more_than_a_short_piece_of_a_value() -> None:
     assert len(str(refused(f"[speculation]\nmode = '{'x' * 10_000}'"))) < 300
+
+
+def test_a_gate_is_looked_for_beside_the_policy_and_the_hash_follows_what_is_in_it(tmp_path: Path) -> None:
+    """A gate's numbers decide as the policy's own do; where the two files lie does not."""
+    policies = {}
+    for name, numbers in (("here", "one"), ("there", "one"), ("other", "two")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "gate.json").write_text(numbers)
+        (folder / "ours.toml").write_text('[confidence]\ngate = "gate.json"\n')
+        policies[name] = Policy.load(folder / "ours.toml")
+    assert policies["here"].confidence.gate == str(tmp_path / "here" / "gate.json")
+    assert policies["here"].hash == policies["there"].hash != policies["other"].hash != Policy.default().hash
+    absolute = Policy.parse(f"[confidence]\ngate = {str(tmp_path / 'other' / 'gate.json')!r}\n", folder=tmp_path / "here")
+    assert absolute.hash == policies["other"].hash
+
+
+def test_a_gate_that_is_not_there_goes_by_its_name(tmp_path: Path) -> None:
+    """Who answers is not hindered by it: no answer of a cascade is kept until it is there (judgement.py)."""
+    named = [Policy.parse(f'[confidence]\ngate = "{name}"\n', folder=tmp_path) for name in ("a", "b", "a")]
+    assert named[0].hash == named[2].hash != named[1].hash
