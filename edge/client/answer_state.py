@@ -84,6 +84,8 @@ class AnswerState:
             route=self.decision.route,
             reason=self.decision.reason,
             rule=self.decision.rule,
+            policy=self.decision.provenance.policy_hash,
+            policy_version=self.decision.provenance.policy_version or None,
             spans=merged(self.spans),
             bytes_sent=self.traffic.bytes_sent,
             drafts=self.drafts,

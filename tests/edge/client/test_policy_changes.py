@@ -89,6 +89,21 @@ async def test_a_request_keeps_the_policy_that_it_began_with(smollm2: Model, our
         assert told(await ask(client))[0] == "edge"
 
 
+async def test_an_answer_names_the_policy_that_decided(ours: Ours) -> None:
+    """An answer that was kept for an audit is traced to the file's values, also once the file says something else."""
+    clock = Clock()
+    ours.write('version = "7"\n' + TO_CLOUD)
+    async with client_of(None, ours, clock) as client:
+        first = await ask(client)
+        ours.write("# without a version\n" + TO_CLOUD + "[quota]\ncapacity = 5000\n")
+        clock.ahead += 2
+        *_, second = [one async for one in await client.chat.completions.create(messages=ASK, max_tokens=6, stream=True)]
+        assert first.hybrid is not None and second.hybrid is not None
+        assert (first.hybrid.policy, first.hybrid.policy_version) == (Policy.parse(TO_CLOUD).hash, "7")
+        assert (second.hybrid.policy, second.hybrid.policy_version) == (client.policy.hash, None)
+        assert first.hybrid.policy != second.hybrid.policy
+
+
 async def test_a_changed_quota_counts_what_was_used_before(ours: Ours) -> None:
     clock = Clock()
     ours.write(TO_CLOUD + "[quota]\ncapacity = 1000\nrefill_per_s = 0")
