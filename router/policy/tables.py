@@ -110,7 +110,7 @@ class ConfidencePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     signal: Annotated[Signal, Meta(description="What it is judged by. none: it is kept without being judged.")]
     threshold: Annotated[float, Meta(ge=0, le=1, description="It is kept from this confidence on.")]
-    gate: Annotated[str, Meta(max_length=4096, description="Its file, from the policy's folder on: confidence is the chance of being right.")]
+    gate: Annotated[str, Meta(max_length=4096, description="From the policy's folder on: what the signal means.")]
     error_rate: Annotated[float, Meta(ge=0, le=1, description="Kept where the gate promises this rate of errors; 0: use threshold.")]
     samples: Annotated[int, Meta(ge=1, le=16, description="More answers that are drawn for the signal agreement.")]
     stop_after: Annotated[int, Meta(ge=1, le=2**40, description="Tokens before an answer can be given up in mid-text.")]
