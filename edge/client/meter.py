@@ -41,8 +41,15 @@ class Meter:
         return await self._run(lambda: quotas.rejected(account, now), quotas.rejected_without_store)
 
     async def reserve(self, account: Account, use: Use) -> Hold | None:
+        """A reservation that comes when it is no longer waited for is given back."""
         quotas, now = self._quotas, self._clock()
-        return await self._run(lambda: quotas.reserve(account, use, now), lambda: quotas.reserve_without_store(account, use, now))
+
+        def unwanted(late: Future[Hold | None]) -> None:
+            if late.exception() is None and (hold := late.result()) is not None:
+                quotas.settle(hold, Use(), now)
+
+        work, without = lambda: quotas.reserve(account, use, now), lambda: quotas.reserve_without_store(account, use, now)
+        return await self._run(work, without, unwanted)
 
     def settle(self, hold: Hold, use: Use) -> None:
         """Waits for nobody: also in the middle of a cancellation."""
@@ -57,14 +64,19 @@ class Meter:
         if self._worker is not None:
             self._worker.shutdown(wait=self._stuck is None or self._stuck.done())
 
-    async def _run(self, work: Callable[[], T], without: Callable[[], T]) -> T:
+    async def _run(self, work: Callable[[], T], without: Callable[[], T], unwanted: Callable[[Future[T]], object] = lambda late: None) -> T:
         if self._worker is None or self._closed:
             return work()
         if self._stuck is not None and not self._stuck.done():
             return without()
         running = self._worker.submit(work)
-        done, _ = await asyncio.wait([asyncio.wrap_future(running)], timeout=self._deadline_s)
+        try:
+            done, _ = await asyncio.wait([asyncio.wrap_future(running)], timeout=self._deadline_s)
+        except asyncio.CancelledError:
+            running.add_done_callback(unwanted)
+            raise
         if done:
             return running.result()
         self._stuck = running
+        running.add_done_callback(unwanted)
         return without()

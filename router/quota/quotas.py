@@ -144,7 +144,8 @@ class Quotas:
             self._allowance.settle(hold.tokens, use.tokens)
             return
         limits = self._limits
-        amounts, at = _amounts(hold.account, use, limits) or {}, nanoseconds(now)
+        priced = replace(use, money=use.money or 0.0)  # a price that nobody knows is no reason to charge no tokens
+        amounts, at = _amounts(hold.account, priced, limits) or {}, nanoseconds(now)
         junk = {hold.account.bucket("rejected"): use.rejected * MICRO} if "rejected" in limits and use.rejected else {}
 
         def change(ledger: Ledger) -> None:

@@ -214,3 +214,33 @@ async def test_a_store_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     finally:
         hanging.set()
         meter.close()
+
+
+@pytest.mark.parametrize("leave", ["cancelled", "late"])
+async def test_a_reservation_that_nobody_waits_for_any_more_is_given_back(leave: str) -> None:
+    slow, begun = threading.Event(), threading.Event()
+
+    class Slow(MemoryStore):
+        def transact(self, change):  # type: ignore[no-untyped-def]
+            begun.set()
+            slow.wait()
+            return super().transact(change)
+
+    policy = Policy.parse('[quota]\ncapacity = 100\nrefill_per_s = 0\non_store_failure = "refuse"').quota
+    quotas = Quotas(policy, Slow(), new_name=map(str, itertools.count()).__next__)
+    meter = Meter(quotas, lambda: 0.0, on_disk=True, deadline_s=0.05 if leave == "late" else 60.0)
+    try:
+        asked = asyncio.create_task(meter.reserve(Account("ann"), Use(60)))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        if leave == "cancelled":
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+        else:
+            assert await asked is None
+    finally:
+        slow.set()
+        meter.close()
+    await asyncio.to_thread(meter._worker.shutdown)  # type: ignore[union-attr]
+    assert quotas.view(Account("ann"), 0.0).available == 100

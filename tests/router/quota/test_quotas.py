@@ -206,3 +206,12 @@ def test_the_bookkeeping_of_eight_threads_loses_no_token() -> None:
 
     used = sum(in_parallel(8, work))
     assert left(quotas, BOB)["tenant"] == left(quotas, ANN)["user"] == 100_000 - used
+
+
+def test_an_answer_of_unknown_price_is_charged_its_tokens_all_the_same() -> None:
+    quotas = quotas_of("capacity = 100\nrefill_per_s = 0")
+    hold = quotas.reserve(ANN, Use(60), 0.0)
+    assert hold is not None
+    quotas.change(Policy.parse("[quota]\ncapacity = 100\nrefill_per_s = 0\nbudget = 5\nbudget_refill_per_s = 0").quota)
+    quotas.settle(hold, Use(40, money=None), 0.0)
+    assert left(quotas, ANN) == {"user": 60, "budget": 5}
