@@ -4,6 +4,7 @@ A model can be made to write `![](https://somewhere/?q=[EMAIL_1_kdtqzbrm])`. Wha
 take the value with it. So an address begins where a browser could begin one, and ends only where Markdown and HTML both end it:
 
     https: ftp: ws: // \\ /\\ www.     begins, anywhere in a word
+    &#58; &colon; &sol; …             begins too: Markdown and HTML read them as the marks above
     ASCII white space                 ends it, outside of <…>
     >                                 ends it inside of <…>, where spaces may stand; not in a quoted attribute
     an empty line                     ends everything
@@ -14,10 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_TURNS = re.compile(r"[\x00-\x20<>=\"':/\\.]")  # at all other characters nothing changes
-_OPENERS = re.compile(r"(?:[/\\]{2}|www\.|(?:https?|ftp|wss?):)\Z", re.IGNORECASE)
-_LONGEST = 6  # characters of the longest opener, "https:"
-_MAY_OPEN = re.compile(r"[/\\]{2}|www\.|(?:http|ftp|ws)s?:", re.IGNORECASE)
+_TURNS = re.compile(r"[\x00-\x20<>=\"':/\\.#;]")  # at all other characters nothing changes
+_REFERENCE = r"&(?:#|(?:colon|sol|bsol|period|tab|newline);)"
+_OPENERS = re.compile(rf"(?:[/\\]{{2}}|www\.|(?:https?|ftp|wss?)\\?:|{_REFERENCE})\Z", re.IGNORECASE)
+_LONGEST = 9  # characters of the longest opener, "&newline;"
+_MAY_OPEN = re.compile(rf"[/\\]{{2}}|www\.|(?:http|ftp|ws)s?\\?:|{_REFERENCE}", re.IGNORECASE)
 
 
 class Links:
@@ -75,7 +77,7 @@ class Links:
                 self._quote = ""
             elif equals and not self._quote:
                 self._quote = mark
-        elif mark in ":/\\." and (opener := _OPENERS.search(self._tail)):
+        elif mark in ":/\\.#;" and (opener := _OPENERS.search(self._tail)):
             if not self.inside:
                 self.opened_at = self.read - len(opener[0])
             if self._angle:
@@ -84,7 +86,7 @@ class Links:
                 self._word_link = True
 
     def _space(self, mark: str) -> None:
-        self._tail = ""
+        self._tail = self._tail[:-1] if self._angle and mark in "\t\r\n" else ""  # a browser leaves those out of an address
         self._word_link = False
         if mark == "\n":
             if self._blank:

