@@ -33,6 +33,9 @@ def check_types(expression: Expression, samples: Mapping[str, tuple[Value, ...]]
             failed = first_line(error)
             continue  # of these values only: unknown when it happens
         except Exception as error:
+            if isinstance(error, TypeError) and _is_of_nan(expression, known):
+                failed = "0.0 / 0.0 is no number"
+                continue
             if isinstance(error, TypeError):
                 raise ExpressionError(
                     "mixes types that do not go together", "texts stand in quotes, and double(tokens) * 0.5 has numbers of one type"
@@ -43,6 +46,17 @@ def check_types(expression: Expression, samples: Mapping[str, tuple[Value, ...]]
         computed = True
     if not computed:
         raise ExpressionError(f"cannot be computed: {failed}")
+
+
+def _is_of_nan(expression: Expression, known: Mapping[str, Value]) -> bool:
+    """Whether the types go together, and only 0.0 / 0.0 compares with nothing: then it can be computed with other numbers than 0.0."""
+    if "/" not in expression.source:
+        return False
+    try:
+        expression.program.execute({name: 0.001 if value == 0.0 and isinstance(value, float) else value for name, value in known.items()})
+    except Exception:
+        return False
+    return True
 
 
 # a variable, a comparison, and the constant or the beginning of a list that it is compared with

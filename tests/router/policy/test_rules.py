@@ -242,6 +242,15 @@ def test_a_condition_that_cannot_be_computed_is_unknown() -> None:
     assert (decision.rules[0].outcome.value, decision.rules[0].outcome.error) == (None, "ZeroDivisionError")
 
 
+def test_nothing_divided_by_nothing_is_unknown_and_no_reason_to_refuse_the_rule() -> None:
+    slow = policy(rule("slow", "rtt_ms / battery > 100.0", "refuse"))
+    for rtt_s, battery, said in ((0.0, 0.0, None), (0.1, 0.5, True), (0.1, 1.0, False), (0.1, 0.0, True)):
+        decision = run(UNCERTAIN, policy=slow, link=LinkState(reachable=True, rtt_s=rtt_s), device=DeviceState(battery=battery))
+        assert decision.rules[0].outcome.value is said
+    with pytest.raises(ConfigError, match="mixes types"):
+        policy(rule("mixed", "rtt_ms / battery > 100", "refuse"), rule("other", "rtt_ms / tokens > 1.0", "refuse"))
+
+
 def test_the_page_on_policies_explains_every_variable_function_key_and_preset() -> None:
     page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()
     kinds = {int: "whole number", float: "number", bool: "truth value", str: "text"}
