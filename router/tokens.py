@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..shared_protocol.sampling import MAX_TOKENS
 from .request import RouteContext, RouteRequest
 
 BYTES_PER_TOKEN = 3.6  # English text under the byte-level BPEs of current small models
@@ -15,7 +16,7 @@ def prompt_tokens(request: RouteRequest, context: RouteContext) -> tuple[int, bo
             counted = context.count_tokens(request)
         except Exception:  # a tokenizer or template that trips must not stop the decision
             counted = -1
-        if isinstance(counted, int) and counted >= 0:
+        if isinstance(counted, int) and 0 <= counted <= MAX_TOKENS:
             return counted, True
     return estimate_tokens(request.num_bytes) + TOKENS_PER_MESSAGE * len(request.messages), False
 

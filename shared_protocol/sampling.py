@@ -24,6 +24,7 @@ MAX_LOGPROBS = 20
 MAX_STOP_STRINGS = 16
 MAX_STOP_CHARACTERS = 1024  # of one: every choice keeps a table as long
 MAX_STOP_IDS = 1024
+MAX_TOKENS = 2**53  # no context is as long; what is reckoned with them stays a number
 
 
 class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +52,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         _check(_number(self.min_p) and 0 <= self.min_p <= 1, "min_p", "between 0 and 1", self.min_p)
         _check(self.seed is None or (_integer(self.seed) and -(2**63) <= self.seed < 2**63), "seed", "a signed 64-bit integer", self.seed)
         _check(self.max_tokens is None or (_integer(self.max_tokens) and self.max_tokens >= 1), "max_tokens", "at least 1", self.max_tokens)
+        _check(self.max_tokens is None or self.max_tokens <= MAX_TOKENS, "max_tokens", f"at most {MAX_TOKENS}", "more")
         _check(_integer(self.n) and 1 <= self.n <= 128, "n", "between 1 and 128", self.n)
         # a lone string would be a list of its letters
         _check(isinstance(self.stop, list | tuple), "stop", "a list of strings", self.stop)

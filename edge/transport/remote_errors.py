@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import msgspec
@@ -77,7 +78,7 @@ def error_of_code(code: str, message: str, retry_after_s: float | None = None) -
     known = _BY_CODE.get(code)
     if known is None:
         return errors.ProtocolError(message[:MAX_MESSAGE], code=code)
-    return known(message[:MAX_MESSAGE], retry_after_s=retry_after_s)
+    return known(message[:MAX_MESSAGE], retry_after_s=_waitable(retry_after_s))
 
 
 def may_fall_back(error: HybridError) -> bool:
@@ -105,6 +106,11 @@ def _typed(status: int, said: _Body, retry_after_s: float | None) -> HybridError
 def _seconds(retry_after: str | None) -> float | None:
     """The header in seconds; its other form, a date, is not used by any server that we know, and reads as not given."""
     try:
-        return max(0.0, float(retry_after)) if retry_after else None
+        return _waitable(float(retry_after)) if retry_after else None
     except ValueError:
         return None
+
+
+def _waitable(seconds: float | None) -> float | None:
+    """`inf` and `nan` tell nobody when to come back."""
+    return max(0.0, seconds) if seconds is not None and math.isfinite(seconds) else None

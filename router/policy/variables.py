@@ -132,10 +132,9 @@ class Values:
         if variable.cloud and self.scene.private:
             return None
         try:
-            value = variable.read(self.scene)
+            return _fitting(variable.read(self.scene), variable.type)
         except Exception:  # whatever a caller put into the facts: what cannot be read is not known
             return None
-        return _fitting(value, variable.type)
 
 
 def _fitting(value: object, kind: type) -> Value | None:

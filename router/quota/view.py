@@ -46,7 +46,9 @@ class QuotaView:
     def lack(self, tokens: float, money: float | None = 0.0) -> str:
         """A sentence for people: what is asked, what is left, how long it takes."""
         if self.level == "cloud":
-            return "the cloud is busy and asks to wait" + ("" if self.told_s is None else f" {math.ceil(self.told_s)} s")
+            return "the cloud is busy and asks to wait" + (
+                f" {math.ceil(self.told_s)} s" if self.told_s is not None and math.isfinite(self.told_s) else ""
+            )
         if self.level == "store":
             return "what is left of the quota is not known: its store cannot be used"
         if self.level == "budget":

@@ -73,6 +73,25 @@ RULES = st.lists(
     ),
     max_size=5,
 )
+
+
+@pytest.mark.parametrize("told_s", [math.inf, math.nan, -1.0, 1e308])
+def test_a_cloud_that_asks_to_wait_for_ever_is_merely_busy(told_s: float) -> None:
+    decision = run(HARD, quota=QuotaView(0, 0, level="cloud", told_s=told_s))
+    assert (decision.route, decision.reason) == ("edge", "quota_degraded")
+
+
+@pytest.mark.parametrize("counted", [10**400, 2**53 + 1])
+def test_a_count_that_no_context_holds_is_none(counted: int) -> None:
+    assert run(HARD, count_tokens=lambda request: counted).provenance.tokens == "estimated"
+
+
+def test_more_tokens_than_there_can_be_are_refused_when_they_are_asked_for() -> None:
+    assert run(RouteRequest.of(HARD, max_tokens=2**53)).route == "cloud"  # whose context is not known
+    with pytest.raises(InvalidRequest, match="max_tokens must be at most"):
+        RouteRequest.of(HARD, max_tokens=10**400)
+
+
 NUMBER = st.none() | st.floats() | st.integers(-(2**80), 2**80)
 DEVICE = st.builds(DeviceState, memory_free_bytes=NUMBER, battery=NUMBER, load=NUMBER, edge_available=st.booleans())
 LINK = st.builds(LinkState, reachable=st.booleans(), rtt_s=NUMBER)

@@ -29,7 +29,7 @@ from hybrid.tests.support.scripted_client import (
 from hybrid.tests.support.scripted_server import CLOSE, Received, Script, response, scripted_server
 
 
-def busy(seconds: int | None = 47) -> bytes:
+def busy(seconds: float | None = 47) -> bytes:
     header = "" if seconds is None else f"retry-after: {seconds}\r\n"
     return response(429, {"error": {"message": "wait", "type": "t", "param": None, "code": "quota_exceeded"}}, header)
 
@@ -137,6 +137,8 @@ async def test_a_second_attempt_that_succeeds_is_an_answer() -> None:
         ({"a": busy(47), "b": busy(12)}, 429, 12),
         ({"a": busy(47), "b": GONE}, 429, 47),  # somebody is there
         ({"a": busy(None), "b": busy(None)}, 429, None),
+        ({"a": busy(float("inf")), "b": busy(float("nan"))}, 429, None),
+        ({"a": busy(-5), "b": busy(float("inf"))}, 429, 0),
         ({"a": GONE, "b": CLOSE}, 503, None),
         ({"a": response(503, b"", "retry-after: 9\r\n"), "b": CLOSE}, 503, 9),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from hybrid.edge.transport.remote_errors import error_in_stream, error_of, error_of_code, may_fall_back
@@ -56,8 +57,14 @@ def test_a_known_code_under_another_status_does_not_change_the_status() -> None:
     assert error_of(400, b'{"error": {"message": "m", "code": "unavailable"}}').status == 400
 
 
-def test_a_date_as_retry_after_reads_as_not_given() -> None:
-    assert error_of(429, b"", "Wed, 21 Oct 2026 07:28:00 GMT").retry_after_s is None
+@pytest.mark.parametrize("said", ["Wed, 21 Oct 2026 07:28:00 GMT", "inf", "nan", "1e999", ""])
+def test_a_retry_after_that_is_no_number_of_seconds_reads_as_not_given(said: str) -> None:
+    assert error_of(429, b"", said).retry_after_s is None
+
+
+@pytest.mark.parametrize("said", [math.inf, math.nan])
+def test_neither_does_that_of_a_frame(said: float) -> None:
+    assert error_of_code("quota_exceeded", "wait", said).retry_after_s is None
 
 
 def test_an_event_is_an_error_only_with_an_envelope() -> None:
