@@ -157,7 +157,7 @@ class Answer:
                 return decision
             assert cloud is not None
             await self._measure()
-            link = await cloud.monitor.fresh(self.state.traffic)
+            link = await cloud.fresh(self.state.traffic)
             if not link.reachable:
                 self._gone(cloud)
                 continue

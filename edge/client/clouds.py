@@ -18,6 +18,7 @@ from ...shared_protocol.errors import HybridError, QuotaExceeded
 from ...shared_protocol.runtime import LinkState
 from ..learned import Learned
 from ..transport.cloud import CloudClient
+from ..transport.lane import Traffic
 from ..transport.link_monitor import LinkMonitor
 
 
@@ -43,6 +44,15 @@ class Cloud:
     sends_messages: bool = False  # to draft on, since it has another template
     can_speculate: bool = True  # until it says that its vocabulary is another one
     learned: Learned = field(default_factory=Learned)
+    served: str | None = None  # the model that all of this was learned of
+
+    async def fresh(self, traffic: Traffic) -> LinkState:
+        """The link as a probe sees it. A server that serves another model than before is as one that nothing is known of."""
+        link = await self.monitor.fresh(traffic)
+        if self.served is not None and self.client.model != self.served:
+            self.sends_messages, self.can_speculate, self.learned = False, True, Learned()
+        self.served = self.client.model
+        return link
 
 
 class Clouds:

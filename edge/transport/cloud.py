@@ -51,7 +51,7 @@ class CloudClient:
         """`stall_s`: how long a stream may be silent, before its first byte too; `answer_timeout_s`: how long a whole answer may take;
         `probe_timeout_s`: how long a probe of the link may. Raises ConfigError for an address or a key that is none."""
         self.url = cloud_address(url)
-        self.model: str | None = None  # the server's first model, once a probe has seen it
+        self.model: str | None = None  # the server's first model, as the last probe saw it
         self._context: int | None = None
         self._lanes = Lanes(authorization(api_key), connect_timeout_s)
         self._stall_s = stall_s
@@ -75,8 +75,7 @@ class CloudClient:
                     async with self._request(lane, "GET", "/health", None) as response:
                         await response.read()
                     trips.append(self._clock() - began)
-                if self.model is None:
-                    await self._learn_model(lane)
+                await self._learn_model(lane)  # each time: a server that was started again may serve another one
         except (HybridError, *_LOST):
             return LinkState(reachable=False)
         return LinkState(reachable=True, rtt_s=min(trips), cloud_context=self._context)

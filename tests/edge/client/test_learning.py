@@ -13,6 +13,7 @@ from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.openai import HybridInfo
 from hybrid.tests.support.real_cloud import cut_server, real_frontend
 from hybrid.tests.support.scripted_client import ask, client_of, stream, well
+from hybrid.tests.support.scripted_server import Received, Script, response
 
 AUTO = '[complexity]\ncascade_from = 0.0\nhard_from = 0.0\n[speculation]\nmode = "auto"\ndraft_below = 1.0\n'
 ASK = [{"role": "user", "content": "Name three rivers."}]
@@ -77,3 +78,27 @@ async def test_auto_drafts_once_that_pays_and_says_so(smollm2: Model) -> None:
     assert learned.kept > 0  # one model on both sides
     assert learned.refused == 0
     assert learned.acceptance > 0.7
+
+
+async def test_a_cloud_that_serves_another_model_is_learned_anew(tiny_llama: Model) -> None:
+    """Its times, and whether its vocabulary is the device's, were those of the old one."""
+    name, clock, unmeasured = "big", Clock(), "the link, the device or the cloud is not measured"
+
+    def answer(request: Received) -> Script:
+        models = {"object": "list", "data": [{"id": name, "created": 1, "owned_by": "x"}]}
+        return [response(200, models)] if request.path == "/v1/models" else well(request)
+
+    given = SpeculationFacts(acceptance=0.0)
+    async with client_of(tiny_llama, AUTO, answer, clock=clock, speculation=given, context=256) as (client, _):
+        target = client._services.clouds.targets[0]
+        assert told((await ask(client)).hybrid)[1] == unmeasured
+        clock.now += 60  # long enough for another probe
+        assert told((await ask(client)).hybrid)[1].startswith("drafting would be")
+        target.can_speculate, target.sends_messages = False, True
+        clock.now += 60
+        await ask(client)
+        assert (target.can_speculate, target.sends_messages) == (False, True)
+        name = "another"
+        clock.now += 60
+        assert told((await ask(client)).hybrid)[1] == unmeasured
+        assert (target.can_speculate, target.sends_messages) == (True, False)

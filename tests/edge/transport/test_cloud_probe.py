@@ -37,6 +37,23 @@ async def test_a_probe_measures_and_learns_and_tells_nothing() -> None:
     assert traffic.bytes_sent == server.bytes_received
 
 
+async def test_each_probe_sees_what_is_served_now() -> None:
+    """A server that is started again may serve another model, of another length."""
+    served = ("big", 99)
+
+    def answer(request: Received) -> Script:
+        models = {"object": "list", "data": [{"id": served[0], "created": 1, "owned_by": "x", "max_model_len": served[1]}]}
+        return [response(200, models if request.path == "/v1/models" else {})]
+
+    async with scripted_server(answer) as server:
+        cloud = CloudClient(server.url, probe_timeout_s=60)
+        seen = [((await cloud.probe(Traffic())).cloud_context, cloud.model)]
+        served = ("small", 20)
+        seen.append(((await cloud.probe(Traffic())).cloud_context, cloud.model))
+        await cloud.close()
+    assert seen == [(99, "big"), (20, "small")]
+
+
 @pytest.mark.parametrize("models", [b"", b"<html>", b"[" * 100_000, b'{"data": [{"id": "\xff"}]}', b'{"data": []}'])
 async def test_a_cloud_that_cannot_name_its_models_is_reachable_all_the_same(models: bytes) -> None:
     async with scripted_server(lambda request: [response(200, models if request.path == "/v1/models" else {})]) as server:
