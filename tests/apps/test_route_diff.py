@@ -63,6 +63,20 @@ def test_calibrate_meets_a_share_on_the_other_half_and_writes_a_new_policy(many:
     assert isinstance(again.exception, Conflict)
 
 
+def test_calibrate_says_what_the_threshold_was_and_when_it_stays(many: Path, tmp_path: Path) -> None:
+    """A fit that changes nothing must not look like one that did."""
+    out, wish = tmp_path / "new.toml", ("calibrate", "--input", many, "--cloud-share", 0.3)
+    first = run(*wish, "--out", out)
+    threshold = Policy.load(out).complexity.hard_from
+    assert f"complexity.hard_from = {threshold!r} (before: {Policy.default().complexity.hard_from!r})" in first.output
+    again = run(*wish, "--policy", out)
+    assert f"complexity.hard_from = {threshold!r} (as before: the policy would not change)" in again.output
+    assert "on prompts like those of many.jsonl" in again.output and "cloud_share" in again.output
+    found = json.loads(run(*wish, "--policy", out, "--json").stdout)
+    assert found["changed"] is False and found["before"] == found["bands"]
+    assert json.loads(run(*wish, "--json").stdout)["changed"] is True
+
+
 def test_calibrate_promises_an_error_rate_or_says_why_not(many: Path) -> None:
     found = json.loads(run("calibrate", "--input", many, "--error-rate", 0.05, "--json").stdout)
     assert found["promise"]["error_rate"] == 0.05 and found["held_out"]["device_error"] <= 0.1 and found["promise"]["kept"] > 100

@@ -110,6 +110,8 @@ def calibrate(
         "wanted": dict(wish),
         "threshold": threshold,
         "bands": {"cascade_from": new.complexity.cascade_from, "hard_from": threshold},
+        "before": {"cascade_from": policy.complexity.cascade_from, "hard_from": policy.complexity.hard_from},
+        "changed": new.hash != policy.hash,
         "fitted": _half(on_fit),
         "held_out": _half(on_held),
         "promise": None if promised is None else _promise(promised),
@@ -181,7 +183,8 @@ def _pair(value: Interval) -> list[float | None] | None:
 
 
 def _show(body: dict[str, Any], note: str, out: str | None) -> None:
-    click.echo(f"complexity.hard_from = {body['threshold']!r}")
+    was = f"before: {body['before']['hard_from']!r}" if body["changed"] else "as before: the policy would not change"
+    click.echo(f"complexity.hard_from = {body['threshold']!r} ({was})")
     click.echo(f"{note}\n")
     fitted, held = body["fitted"], body["held_out"]
     names = [name for name in ("cloud_share", "cost", "accuracy", "device_error") if held[name] is not None]
