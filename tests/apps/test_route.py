@@ -7,13 +7,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from hybrid.apps.cli.route import route
+from hybrid.edge.client import AsyncHybridClient
+from hybrid.edge.device_state import SimulatedDevice
 from hybrid.router.decide import decide
 from hybrid.router.plan import SpeculationFacts
 from hybrid.router.policy.policy import Policy
 from hybrid.router.quota import QuotaView
 from hybrid.router.request import RouteContext, RouteRequest
-from hybrid.shared_protocol.errors import ConfigError, InvalidRequest, NotFound
+from hybrid.shared_protocol.errors import ConfigError, InvalidRequest, NotFound, RouteRefused
+from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.runtime import LinkState
+from hybrid.tests.support.scripted_client import ask, well
+from hybrid.tests.support.scripted_server import scripted_server
 
 HARD = "Design and implement a lock-free queue in Rust, prove that it is linearizable, and analyse its complexity step by step."
 
@@ -44,6 +49,48 @@ def test_the_dry_run_decides_as_serving_does(prompt: str) -> None:
         speculation=SpeculationFacts(),
     )
     assert printed(prompt) == json.loads(decide(RouteRequest.of(prompt), context).to_json())
+
+
+SERVED = """
+[complexity]
+cascade_from = 0.5
+hard_from = 0.5
+[privacy]
+phone = "redact"
+[[rule]]
+name = "long"
+when = "tokens > 120"
+route = "cloud"
+"""
+
+
+async def test_what_is_served_is_what_the_dry_run_said(smollm2: Model, smollm2_path: Path, tmp_path: Path) -> None:
+    """The same request and policy, once explained and once answered, by the same route for the same reason."""
+    file = tmp_path / "ours.toml"
+    file.write_text(SERVED)
+    prompts = ["Hello", HARD, "mail bob@example.com", "AKIAIOSFODNN7EXAMPLE", f"{HARD} Call me: +44 20 7946 0958", "go " * 200]
+    seen = []
+    options = {"context": 512, "device_state": SimulatedDevice(), "probe_timeout_s": 60}
+    async with scripted_server(well) as server, AsyncHybridClient(smollm2, server.url, policy=file, **options) as client:  # type: ignore[arg-type]
+        for prompt in prompts:
+            said = printed(prompt, "--policy", str(file), "--model", str(smollm2_path), "--max-tokens", "2")
+            try:
+                info = (await ask(client, [{"role": "user", "content": prompt}], max_tokens=2)).hybrid
+            except RouteRefused as refused:
+                assert (said["route"], said["reason"], said["rule"]) == ("refuse", refused.code, refused.rule)
+            else:
+                assert info is not None
+                assert [said[key] for key in ("route", "reason", "rule")] == [info.route, info.reason, info.rule]
+                assert (said["provenance"]["policy_hash"], said.get("replaced")) == (info.policy, info.redacted)
+            seen.append((said["route"], said["reason"], said["rule"].partition(".")[0]))
+    assert seen == [
+        ("edge", "simple", "complexity"),
+        ("cloud", "hard", "complexity"),
+        ("edge", "private", "privacy"),
+        ("refuse", "blocked", "privacy"),
+        ("cloud", "redacted", "complexity"),
+        ("cloud", "hard", "rule"),
+    ]
 
 
 def test_a_person_reads_aligned_lines() -> None:

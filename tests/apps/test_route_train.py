@@ -1,5 +1,6 @@
 """`hybrid route train`: a file that a policy can name, with figures beside the baselines."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -62,6 +63,22 @@ def test_a_threshold_is_fitted_to_the_scores_of_the_learned_router(outcomes: Pat
     fitted = Policy.load(out)
     assert fitted.learned_router is not None and fitted.complexity.hard_from == json.loads(result.stdout)["threshold"]
     assert decide(RouteRequest.of(made_up()[1].prompt), RouteContext(policy=fitted, link=LinkState(reachable=True))).route == "cloud"
+
+
+def test_a_table_of_outcomes_gives_the_router_and_the_threshold_that_the_same_rows_give(outcomes: Path, tmp_path: Path) -> None:
+    """Whoever has measured a pair of models of their own fits to it from a spreadsheet."""
+    rows = [json.loads(line) for line in outcomes.read_text().splitlines()]
+    with (tmp_path / "ours.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    thresholds = []
+    for name, file_of in (("lines", outcomes), ("table", tmp_path / "ours.csv")):
+        result = run("train", "--input", file_of, "--out", tmp_path / name, "--folds", 2, "--date", "2024-05-01")
+        assert result.exit_code == 0, result.exception
+        thresholds.append(json.loads(run("calibrate", "--input", file_of, "--cloud-share", 0.5, "--json").stdout)["threshold"])
+    assert (tmp_path / "lines").read_bytes() == (tmp_path / "table").read_bytes()
+    assert thresholds[0] == thresholds[1]
 
 
 def test_what_cannot_be_learned_from_is_refused(outcomes: Path, tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hybrid.cloud.server.running import serve_in_background
-from hybrid.edge.client import AsyncHybridClient
+from hybrid.edge.client import AsyncHybridClient, CloudTarget
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.router.policy.policy import Policy
 from hybrid.router.quota.quotas import Account
 from hybrid.shared_protocol.model import Model
-from hybrid.tests.support.real_cloud import real_frontend
+from hybrid.tests.support.real_cloud import cut_server, real_frontend
 
 TEXT = """
 [complexity]
@@ -50,3 +50,22 @@ async def test_drafts_in_vain_cost_the_user_nothing_until_they_stop_the_drafting
         assert routes[-1] == "cloud"
         assert answer.hybrid.drafting is not None and "rejected" in answer.hybrid.drafting
         assert quotas.rejected(account, 0.0).available < 4
+
+
+async def test_a_prompt_is_charged_once_per_session_and_again_where_its_state_was_lost(smollm2: Model) -> None:
+    """A session's rounds share the prompt's state; a target that takes over after a lost link computes the prompt anew."""
+    policy = Policy.parse(TEXT + '[fallback]\nmid_stream = "restart"\n')
+    options = {"context": 256, "device_state": SimulatedDevice(), "probe_timeout_s": 60, "clock": lambda: 0.0, "on_link_loss": "fail"}
+    async with real_frontend(smollm2) as frontend, cut_server(frontend, dies_at_round=3) as first, cut_server(frontend) as second:
+        targets = [CloudTarget(first.url, name="a"), CloudTarget(second.url, name="b")]
+        async with AsyncHybridClient(smollm2, targets, policy=policy, draft_len=1, **options) as client:  # type: ignore[arg-type]
+            asked = [{"role": "user", "content": "Name three rivers."}]
+            stream = await client.chat.completions.create(messages=asked, max_tokens=8, seed=3, stream=True)
+            *_, last = [part async for part in stream]
+            left = client._services.meter._quotas.view(Account("local"), 0.0).available
+    assert last.hybrid is not None and last.usage is not None
+    lost, answered = last.hybrid.attempts
+    assert (lost.target, answered.target, answered.outcome) == ("a", "b", "answered")
+    assert lost.tokens - last.usage.prompt_tokens in range(2, 5)  # two rounds of one drafted token: one or two new ones each
+    assert answered.tokens == last.usage.total_tokens
+    assert left == 1000 - lost.tokens - answered.tokens

@@ -268,3 +268,29 @@ async def test_an_unknown_model_is_a_404_and_a_missing_one_is_fine(start: Start)
     assert (answer.error["code"], answer.error["param"]) == ("model_not_found", "model")
     assert (await bench.chat(model="bytes/test")).status == 200
     assert (await bench.chat(model=None)).status == 200
+
+
+async def test_odd_model_names_are_told_as_such_and_the_next_request_is_served(start: Start) -> None:
+    """Row G63: names that others read a router or a threshold out of."""
+    bench = await start()
+    for name in ("router", "router-x", "router-mf-nan", "router-mf-1.5", "a/b/c", "..", "nan", "\x00", "Modell für alles", "x" * 50_000):
+        answer = await bench.chat(model=name)
+        assert answer.status in (400, 404), name[:20]
+        assert answer.error["param"] == "model" and len(answer.raw) < 2_000
+    for wrong in (1.5, True, [], ["router"], {}):
+        answer = await bench.chat(model=wrong)
+        assert (answer.status, answer.error["param"]) == (400, "model"), wrong
+    assert bench.engine.added == []
+    assert (await bench.chat()).status == 200
+
+
+async def test_a_chat_with_tools_is_refused_for_that_reason_and_the_model_answers_on(start: Start) -> None:
+    """Row G66: a client that passes tools is told of the tools, and nothing else."""
+    bench = await start()
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+    for stream in (False, True):
+        assert (await bench.chat(stream=stream)).status == 200
+        refused = await bench.chat(stream=stream, tools=tools)
+        assert (refused.status, refused.error["code"], refused.error["param"]) == (400, "unsupported_parameter", "tools")
+        assert "tools" in refused.error["message"] and "model" not in refused.error["message"]
+        assert (await bench.chat(stream=stream)).status == 200

@@ -12,6 +12,8 @@ from hybrid.shared_protocol.openai import Span
 from hybrid.tests.support.scripted_client import PRIVATE, STREAMED, TO_CLOUD, TO_EDGE, ask, client_of, failing, stream, text_of, told, well
 from hybrid.tests.support.scripted_server import (
     END,
+    Received,
+    Script,
     completion,
     event,
     response,
@@ -84,6 +86,22 @@ async def test_the_request_s_own_fault_is_told_and_goes_nowhere_else(smollm2: Mo
     async with client_of(smollm2, TO_CLOUD, failing(wrong)) as (client, _):
         with pytest.raises(errors.InvalidRequest, match="bad model"):
             await ask(client)
+
+
+@pytest.mark.parametrize("name", ["router", "router-x", "nan", "1.5", "x" * 10_000])
+async def test_a_model_that_the_cloud_does_not_have_is_told_as_that_and_the_next_request_is_answered(name: str) -> None:
+    """Row G63."""
+    missing = response(404, {"error": {"message": "there is no such model", "type": "t", "param": "model", "code": "model_not_found"}})
+
+    def answer(request: Received) -> Script:
+        return [missing] if request.method == "POST" and request.json().get("model") == name else well(request)
+
+    async with client_of(None, TO_CLOUD, answer) as (client, _):
+        with pytest.raises(errors.ModelNotFound):
+            await ask(client, model=name)
+        assert text_of(await ask(client)) == "from afar"
+        with pytest.raises(errors.InvalidRequest):
+            await ask(client, model="\ud800")
 
 
 async def test_without_a_device_the_cloud_is_all_there_is() -> None:

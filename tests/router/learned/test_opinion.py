@@ -14,6 +14,7 @@ from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.errors import ConfigError
 from hybrid.shared_protocol.runtime import LinkState
 from hybrid.tests.router.learned.outcomes import made_up
+from hybrid.tests.support.network_spy import network_spy
 
 SUM = "A merchant at the mill owns 40 ropes and buys 120 more in each of 3 weeks. Then he sells 20% of them for 2.50 coins. How many coins?"
 EASY = "where can i see ropes near the mill tower"
@@ -53,6 +54,14 @@ def test_a_hard_task_stays_hard_when_the_user_says_continue(context: RouteContex
         turns += [{"role": "assistant", "content": "First, ..."}, {"role": "user", "content": "continue"}]
         found = decide(RouteRequest.of(turns), context)
         assert found.route == "cloud" and found.scores.complexity >= alone
+
+
+def test_deciding_by_one_reaches_for_no_network(folder: Path) -> None:
+    """No text leaves for somebody's embedding: words are hashed here."""
+    with network_spy() as seen:
+        context = RouteContext(policy=Policy.load(folder / "policy.toml"), link=LinkState(reachable=True))
+        decided = [decide(RouteRequest.of(text), context) for text in (SUM, EASY, STRANGE)]
+    assert [one.route for one in decided[:2]] == ["cloud", "edge"] and seen == []
 
 
 def test_where_it_abstains_the_rules_decide_as_without_it(context: RouteContext) -> None:
