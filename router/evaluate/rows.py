@@ -8,7 +8,7 @@ One JSON object a line (or, in a file named *.csv, one row under a header of the
     id          names the row in reports; its line number when it is not there
     group       rows of one group are never split between fitting and measuring; equal prompts when it is not there
     time        when it was asked, for shares over time: seconds since 1970, or ISO 8601; also timestamp
-    user, max_tokens, tools    as in a request
+    user, tenant, max_tokens, tools    as in a request
 
 Other keys are left alone. No error ever shows a prompt: it names file, line and key.
 """
@@ -138,6 +138,7 @@ def _request(record: Mapping[str, Any], where: str) -> RouteRequest:
             said,
             max_tokens=int(limit) if isinstance(limit, str) and limit.isdecimal() else limit,  # in CSV all is text
             user=record.get("user", "local"),
+            tenant=record.get("tenant"),
             tools=record.get("tools", ()),
         )
     except InvalidRequest as error:

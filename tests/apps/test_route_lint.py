@@ -94,10 +94,11 @@ def test_every_fact_that_can_be_given_is_seen_by_rules(tmp_path: Path) -> None:
         (["--fact", "battery"], "NAME=VALUE"),
         (["--fact", "battery=full"], "battery is a number"),
         (["--fact", "battery=nan"], "battery is a number"),
+        (["--fact", "battery=20"], "from 0 to 1, such as battery=0.2"),
         (["--fact", "hour=3.5"], "hour is a whole number"),
         (["--fact", "reachable=yes"], "true or false"),
         (["--fact", "tokens=3"], "follows from the request"),
-        (["--fact", "tenant=acme"], "give --tenant"),
+        (["--fact", "tenant=acme"], "takes --tenant; in a file of prompts give a row the key tenant"),
         (["--at", "noon"], "2026-01-01T03:00"),
     ],
 )
@@ -146,3 +147,11 @@ def test_lint_names_file_and_line(policy: str, tmp_path: Path) -> None:
     assert f"{odd}:3: rule.a was false for everything that was tried [rule-never]" in output
     assert "warnings: 1" in output
     assert run("lint", "--policy", "preset:fastest", "--strict").exit_code == 0
+
+
+def test_rows_say_for_whom_they_ask(policy: str, tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "Tell me a joke", "tenant": "acme"}\n{"prompt": "Tell me a joke", "tenant": "other"}\n')
+    told = run("lint", "--policy", policy, "--input", str(prompts), "--at", "2026-01-01T12:00", "--json")
+    rules = {one["name"]: one for one in json.loads(told.output)["coverage"]["rules"]}
+    assert rules["acme"]["decided"] == 1 and rules["acme"]["unknown"] == 0

@@ -14,7 +14,7 @@ from ....router.evaluate.replay import World, usual
 from ....router.policy.policy import Policy
 from ....router.request import RouteContext
 from ....shared_protocol.errors import NotFound
-from .facts import at_option, fact_option, with_facts
+from .facts import at_of_rows_option, fact_option, with_facts
 
 TIMES = tuple(field.name.removesuffix("_s") for field in fields(CostModel) if field.name.endswith("_s"))
 
@@ -33,7 +33,7 @@ html_option = click.option("--html", type=click.Path(dir_okay=False), help="Writ
 
 
 def world_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (fact_option, at_option, _seconds_option, _handover_option):
+    for option in (fact_option, at_of_rows_option, _seconds_option, _handover_option):
         command = option(command)
     return command
 

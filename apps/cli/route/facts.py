@@ -14,7 +14,8 @@ from ....router.policy.rules import known_variables
 from ....router.policy.variables import PER, VARIABLES
 from ....router.request import Moment, RouteContext
 
-HINTS = {"user": "--user", "tenant": "--tenant", "max_tokens": "--max-tokens"}
+OF_THE_REQUEST = {"user": "--user", "tenant": "--tenant", "max_tokens": "--max-tokens"}  # options of explain, keys of a row elsewhere
+FRACTIONS = ("battery", "thermal_headroom")
 
 
 def with_facts(context: RouteContext, facts: Sequence[str], at: str | None) -> RouteContext:
@@ -31,7 +32,9 @@ def with_facts(context: RouteContext, facts: Sequence[str], at: str | None) -> R
         if name not in VARIABLES:
             raise click.UsageError(f"--fact {fact}: there is no {name} ({known_variables(name)})")
         if name not in _SET:
-            instead = f"give {HINTS[name]}" if name in HINTS else "it follows from the request and the other facts"
+            instead = "it follows from the request and the other facts"
+            if name in OF_THE_REQUEST:
+                instead = f"hybrid route PROMPT takes {OF_THE_REQUEST[name]}; in a file of prompts give a row the key {name}"
             raise click.UsageError(f"--fact {fact}: {name} cannot be given ({instead})")
         context = _SET[name](context, _value(fact, name, value))
     return context
@@ -46,6 +49,8 @@ def _value(fact: str, name: str, text: str) -> Any:
     if value is None or (kind is float and not math.isfinite(value)):
         wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
         raise click.UsageError(f"--fact {fact}: {name} is {wanted}")
+    if name in FRACTIONS and not 0 <= value <= 1:
+        raise click.UsageError(f"--fact {fact}: {name} is a number from 0 to 1, such as {name}=0.2")
     return value
 
 
@@ -84,3 +89,6 @@ fact_option = click.option(
     "--fact", "facts", multiple=True, metavar="NAME=VALUE", help="A fact of the surroundings, such as battery=0.2 or rtt_ms=80."
 )
 at_option = click.option("--at", metavar="TIME", help="As if it were then, local time: 2026-01-01T03:00. [default: now]")
+at_of_rows_option = click.option(
+    "--at", metavar="TIME", help="The time of rows that have none: 2026-01-01T03:00. Without it, no rule knows theirs."
+)
