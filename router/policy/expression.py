@@ -102,7 +102,7 @@ def compile_expression(source: str) -> Expression:
         program = _cel().compile(source)
         names, functions = tuple(program.variables()), program.functions()
     except Exception as error:
-        raise ExpressionError(f"is no CEL: {first_line(error)}", "see docs/policy.md for conditions that are") from None
+        raise ExpressionError(f"is no CEL: {first_line(error)}", _instead(source)) from None
     unquoted = bare(source)
     for macro in _MACROS:
         if re.search(rf"\.\s*{macro}\s*\(", unquoted):
@@ -160,6 +160,23 @@ def bare(source: str) -> str:
 
 def uncommented(source: str) -> str:
     return _STRING.sub(lambda found: " " if found[0].startswith("//") else found[0], source)
+
+
+_ELSEWHERE = {  # how other languages write it: how CEL does
+    r"\band\b": "and is written &&",
+    r"\bor\b": "or is written ||",
+    r"\bnot\b": "not is written !",
+    r"(?<![=!<>])=(?!=)": "equality is written ==",
+    r"[0-9]\s*%(?!\s*[\w(])": "20 % is written 0.2",
+    r"<>": "inequality is written !=",
+}
+
+
+def _instead(source: str) -> str:
+    """A hint for a condition that does not parse."""
+    unquoted = bare(source)
+    meant = [hint for pattern, hint in _ELSEWHERE.items() if re.search(pattern, unquoted)]
+    return ", ".join(meant) or "see docs/policy.md for conditions that are"
 
 
 def first_line(error: Exception) -> str:

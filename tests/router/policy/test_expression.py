@@ -174,3 +174,20 @@ def test_one_expression_serves_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("hour > 9 and hour < 17", "and is written &&"),
+        ("code or tools > 0", "or is written ||"),
+        ("hour = 9", "equality is written =="),
+        ("battery < 20%", "20 % is written 0.2"),
+        ("user == 'you and me' &&", "see docs/policy.md"),  # words in quotes are no operators
+        ("tokens % 2 ==", "see docs/policy.md"),
+    ],
+)
+def test_what_other_languages_write_is_told_as_cel_writes_it(source: str, hint: str) -> None:
+    with pytest.raises(ExpressionError) as raised:
+        compile_expression(source)
+    assert raised.value.hint.startswith(hint)
