@@ -22,7 +22,17 @@ from .rules import CompiledRule, Traced, trace_all
 from .tables import ConfidencePolicy
 from .variables import VARIABLES, Values
 
-CODES = ("rule-never", "rule-shadowed", "rule-unmatched", "rule-unknown", "rule-fails", "rules-overlap", "rules-gap", "key-unused")
+CODES = (
+    "rule-never",
+    "rule-shadowed",
+    "rule-unmatched",
+    "rule-unknown",
+    "rule-fails",
+    "rules-overlap",
+    "rules-gap",
+    "key-unused",
+    "detector-fails",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,7 @@ class Coverage:
 
 def lint_policy(policy: Policy, text: str) -> list[Warned]:
     """Warnings that need no prompts. `text`: the file that `policy` was read from."""
-    return [*_rules(policy, text), *_unused(policy, tomllib.loads(text), text)]
+    return [*_rules(policy, text), *_unused(policy, tomllib.loads(text), text), *_detectors(policy, text)]
 
 
 def cover(policy: Policy, requests: Iterable[RouteRequest], context: RouteContext) -> Coverage:
@@ -88,7 +98,7 @@ def lint_coverage(policy: Policy, text: str, found: Coverage) -> list[Warned]:
         why = f"is true together with rule.{second} for {count} of {found.prompts} prompts, and decides; their routes differ"
         warned.append(Warned("rules-overlap", f"rule.{first}", why, line_of_rule(text, compiled[first].number, "when")))
     if policy.rules and found.unmatched:
-        why = f"no rule decides {found.unmatched} of {found.prompts} prompts: their complexity does"
+        why = f"tables decide {found.prompts - found.unmatched} of {found.prompts} prompts; the others go by their complexity"
         warned.append(Warned("rules-gap", "rule", why))
     return warned
 
@@ -168,3 +178,19 @@ def _unused_confidence(judged: ConfidencePolicy) -> list[tuple[str, str]]:
     elif judged.error_rate > 0:
         unused.append(("error_rate", "only a gate can promise it, and confidence.gate names none"))
     return unused
+
+
+def _detectors(policy: Policy, text: str) -> list[Warned]:
+    """Plug-ins that do not load here: with one of them every text is unreadable, and no prompt leaves the device."""
+    from ..detect.plugin import load
+
+    warned = []
+    for name in policy.privacy.detectors:
+        try:
+            loaded = load(name)
+        except Exception:  # whatever a plug-in raises
+            loaded = "crashed"
+        if isinstance(loaded, str):
+            why = f"{name} is {loaded} on this machine: every text is unreadable, and no prompt goes to the cloud"
+            warned.append(Warned("detector-fails", "privacy.detectors", why, line_of(text, "privacy", "detectors")))
+    return warned

@@ -65,6 +65,12 @@ def test_every_code_is_listed() -> None:
     assert set(re.findall(r'Warned\(\s*"([a-z-]+)"', source)) == set(CODES)
 
 
+def test_a_detector_that_does_not_load_is_told_since_it_keeps_every_prompt() -> None:
+    found = lint_policy(Policy.parse(text := '[privacy]\ndetectors = ["no-such-detector"]'), text)
+    assert [(one.code, one.key, one.line) for one in found] == [("detector-fails", "privacy.detectors", 2)]
+    assert "no-such-detector is missing" in found[0].message
+
+
 def test_presets_are_clean() -> None:
     for text in presets().values():
         assert static(text) == []
