@@ -26,6 +26,10 @@ _VERBS: dict[Task, str] = {
     "explain": "explain why describe discuss compare contrast analyse analyze reason reasons",
     "question": "what who when where which how is are does can",
 }
+# what is done in mathematics: with one more word of it, a formula or two numbers it is plain what is asked
+_MATHS_VERBS = frozenset(
+    ("calculate", "compute", "derive", "differentiate", "factorise", "factorize", "integrate", "prove", "simplify", "solve")
+)
 _KINDS = [(task, frozenset(verbs.split())) for task, verbs in _VERBS.items()]
 
 
@@ -39,13 +43,16 @@ def last_task_text(request: RouteRequest) -> str:
 
 
 def task_of(text: str) -> Task:
-    """Program text, or words of programming, is code; formulas, or numbers with words of mathematics, are maths; else a verb says it."""
+    """Program text, or words of programming, is code; formulas, numbers or verbs of mathematics are maths; else a verb says it."""
     seen = _ends(text)
     words = set(words_of(seen))
     if has_code(text) or len(words & CODING) >= 2:
         return "code"
     formulas, maths = sum(map(seen.count, FORMULAS)), len(words & MATHS)
-    if formulas >= 2 or maths >= 3 or (maths + formulas and len(_NUMBER.findall(seen)) >= 2):
+    numbers = len(_NUMBER.findall(seen))
+    if formulas >= 2 or maths >= 3 or (maths + formulas and numbers >= 2):
+        return "maths"
+    if words & _MATHS_VERBS and (numbers >= 2 or formulas or words & MATHS - _MATHS_VERBS):
         return "maths"
     for task, verbs in _KINDS:
         if not words.isdisjoint(verbs):
