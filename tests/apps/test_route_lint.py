@@ -54,6 +54,7 @@ def test_explain_shows_every_rule_with_its_value_and_what_it_did(policy: str) ->
     text = run("What is the capital of France?", "--policy", policy, "--at", "2026-01-01T03:00", "--fact", "battery=0.1").output
     assert "true     low: battery < 0.2 -> cloud" in text and "true     night: hour < 6 -> not asked" in text
     assert "unknown  acme: tenant == 'acme' -> not asked (tenant not known)" in text
+    assert "values     battery 0.1, hour 3, tenant not known\n" in text
     assert "spare the battery" in text and f"{Policy.load(policy).hash} (7)" in text
 
 

@@ -24,7 +24,7 @@ from ....shared_protocol.runtime import DeviceState, LinkState
 from .facts import at_option, fact_option, with_facts
 from .learned import learned_json, learned_lines
 from .redacted import redacted_lines, shown_redacted
-from .trace import trace_json, trace_lines
+from .trace import trace_json, trace_lines, value_lines
 
 BAR = 20  # characters of a full bar
 
@@ -78,11 +78,13 @@ def explain(
     )
     context = with_facts(context, facts, at)
     decision = decide(request, context)
-    traced = trace_all(policy.compiled_rules, Values(scene_of(request, context)))
+    values = Values(scene_of(request, context))
+    traced = trace_all(policy.compiled_rules, values)
     sent = shown_redacted(request, policy, RedactionMapping.of_a_dry_run()) if show_redacted else None
     if not as_json:
         learned = learned_lines(policy, request, decision)
-        lines = [describe(decision, policy), *learned, *trace_lines(decision, traced), *(redacted_lines(sent) if show_redacted else ())]
+        rules = [*trace_lines(decision, traced), *value_lines(policy.compiled_rules, values)]
+        lines = [describe(decision, policy), *learned, *rules, *(redacted_lines(sent) if show_redacted else ())]
         click.echo("\n".join(lines))
         return
     shown = msgspec.to_builtins(decision.report()) | ({"sent": sent} if show_redacted else {}) | learned_json(policy, request, decision)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....router.decision import Decision
+from ....router.policy.expression import Value
 from ....router.policy.rule import shown
-from ....router.policy.rules import Traced, deciding
+from ....router.policy.rules import CompiledRule, Traced, deciding
+from ....router.policy.variables import Values
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 
@@ -21,6 +23,20 @@ def trace_lines(decision: Decision, traced: Sequence[Traced]) -> list[str]:
         label = "rules" if number == 0 else ""
         lines.append(f"{label:<11}{_WORDS[one.outcome.value]:<8} {one.rule.name}: {shown(one.rule)} -> {effect}{_why(one)}")
     return lines
+
+
+def value_lines(rules: Sequence[CompiledRule], values: Values) -> list[str]:
+    """What the variables that the rules name are for this request, in one line; none without rules."""
+    names = dict.fromkeys(name for one in rules for name in one.when.names)
+    return [f"{'values':<11}{', '.join(f'{name} {_value(values(name))}' for name in names)}"] if names else []
+
+
+def _value(value: Value | None) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def trace_json(decision: Decision, traced: Sequence[Traced]) -> dict[str, Any]:
