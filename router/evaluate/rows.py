@@ -32,6 +32,7 @@ from ...shared_protocol.errors import InvalidRequest, NotFound
 from ..request import RouteRequest
 
 SCORES = {"weak": ("weak", "weak_correct", "weak_score"), "strong": ("strong", "strong_correct", "strong_score")}
+MAX_TIME = 253_402_300_799  # the end of the year 9999; what is larger is in milliseconds, or no time
 HINT = "a row has a prompt and, to be measured by, weak and strong scores from 0 to 1"
 
 
@@ -184,7 +185,7 @@ def _time(record: Mapping[str, Any], where: str) -> float | None:
     found = value
     if isinstance(value, str):
         found = _moment(value) if (number := _number(value)) is None else number
-    if not isinstance(found, int | float) or isinstance(found, bool) or not math.isfinite(found):
+    if not isinstance(found, int | float) or isinstance(found, bool) or not abs(found) <= MAX_TIME:  # NaN neither
         raise InvalidRequest(f"{where}: time must be seconds since 1970 or ISO 8601", param="time")
     return float(found)
 

@@ -91,6 +91,8 @@ def test_rows_without_scores_are_rows_but_no_outcomes(tmp_path: Path) -> None:
         ({"prompt": SECRET, "id": "first", "weak": 1, "strong": 1}, "the id of line 1 again"),
         ({"prompt": SECRET, "time": "noon", "weak": 1, "strong": 1}, "time must be"),
         ({"prompt": SECRET, "time": "2026-02-30", "weak": 1, "strong": 1}, "time must be"),
+        ({"prompt": SECRET, "time": 1767323045000, "weak": 1, "strong": 1}, "time must be"),  # milliseconds
+        ({"prompt": SECRET, "time": 1e300, "weak": 1, "strong": 1}, "time must be"),
         ([1], "a row must be an object, found list"),
         ("[" * 100_000, "no JSON"),
     ],
