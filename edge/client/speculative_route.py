@@ -24,6 +24,7 @@ from ..device import Device
 from ..piece import Piece, merged, usage_of
 from ..session import Session
 from ..speculate import Run, Speculation
+from ..transport.unrepeated import unrepeated
 from .answer_state import AnswerState
 from .target import TargetFailed, blame, outcome_of
 
@@ -77,7 +78,7 @@ async def _drafted(answer: AnswerState, decision: Decision) -> AsyncGenerator[Pi
         k = decision.plan.draft_len if services.draft_len is None else services.draft_len
         lost: HybridError | None = None
         try:
-            with blame("cloud"):
+            with blame("cloud"), unrepeated(request.value):
                 link = await cloud.client.open_link(request, answer.traffic)
                 async with aclosing(speculation.pieces(link, k, _blaming_edge(device))) as pieces:
                     async for piece in pieces:

@@ -7,9 +7,11 @@ import traceback
 from pathlib import Path
 
 import pytest
-from hybrid.shared_protocol import errors
+from hybrid.edge.transport.cloud import CloudClient
+from hybrid.edge.transport.link import LoopbackLink
+from hybrid.shared_protocol import errors, frames
 from hybrid.shared_protocol.model import Model
-from hybrid.tests.support.scripted_client import TO_CLOUD, ask, client_of_several, failing, stream
+from hybrid.tests.support.scripted_client import TO_CLOUD, ask, client_of, client_of_several, failing, stream, well
 from hybrid.tests.support.scripted_server import CLOSE, Received, Script, chunk, response, sse_head
 
 SECRETS = ("jane.roe@example.com", "+44 20 7946 0958", "4111 1111 1111 1111", "a purple walrus")
@@ -53,3 +55,26 @@ async def test_no_error_log_attempt_or_file_holds_a_word_of_the_prompt(
     assert len(seen) > 12
     for secret in SECRETS:
         assert [text for text in seen if secret in text] == [], secret
+
+
+@pytest.mark.parametrize("code", ["unavailable", "invalid_request", "no such code"])
+async def test_what_a_cloud_says_over_the_link_holds_no_word_of_the_prompt(
+    smollm2: Model, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    said = str(PROMPT[0]["content"])
+
+    async def handle(frame: frames.DeviceFrame) -> list[frames.CloudFrame]:
+        if isinstance(frame, frames.Hello):
+            return [frames.CloudHello(frames.VERSION, frames.Limits())]
+        return [frames.Error(code, f"cannot serve {said!r}")]
+
+    async def open_link(*_: object) -> LoopbackLink:
+        return LoopbackLink(handle)
+
+    monkeypatch.setattr(CloudClient, "open_link", open_link)
+    drafting = OPEN.replace('mode = "off"', 'mode = "always"\ndraft_below = 1.0') + "[fallback]\nattempts = 1\nretries = 0\n"
+    async with client_of(smollm2, drafting, well) as (client, _):
+        with pytest.raises(errors.HybridError) as raised:
+            await ask(client, PROMPT)
+    told = "".join(traceback.format_exception(raised.value))
+    assert [secret for secret in SECRETS if secret in told] == []
