@@ -71,7 +71,8 @@ class Answer:
                     if state.services.closed:
                         raise
                     self._note(failed)
-                    how = state.policy.fallback.mid_stream if state.stream else "restart"
+                    torn = decision.route == "speculative" and failed.target == "cloud"  # which the application wants to be told of
+                    how = state.policy.fallback.mid_stream if state.stream or torn else "restart"
                     if not visible or broken:
                         state.spans = []
                         continue
