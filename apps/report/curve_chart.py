@@ -42,6 +42,7 @@ def curve_chart(assessed: Assessed, share: float, accuracy: float | None) -> str
         words = f"the policy: {share:.0%} to the cloud, {accuracy:.3f}"
         parts.append(frame.dot(share, accuracy, 5.5, words, css="strong"))
         side = "end" if share > 0.6 else "start"
-        parts.append(text(at + (-10 if side == "end" else 10), frame.y(accuracy) + 18, words, anchor=side, css="strong"))
+        foot = frame.height - BOTTOM - 10  # below the curves, which would run through the words beside the dot
+        parts.append(text(at + (-8 if side == "end" else 8), foot, words, anchor=side, css="strong"))
     names = [(f"{name}{_DASHES.get(name, '')}", _COLOURS.get(name, "#8a939b")) for name in assessed.curves if name != OURS]
     return frame.draw("Cost-quality curve", parts) + key([(OURS, "var(--ours)"), ("hull of ours (dotted)", "var(--ours)"), *names])
