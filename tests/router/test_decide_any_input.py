@@ -8,12 +8,16 @@ import msgspec
 import pytest
 from hybrid.router.costs import CostModel
 from hybrid.router.message import Message
+from hybrid.router.plan import SpeculationFacts
+from hybrid.router.policy.policy import PRESET, Policy, presets
 from hybrid.router.policy.rule import Rule
 from hybrid.router.privacy import assess
 from hybrid.router.quota import QuotaView
-from hybrid.router.request import RouteRequest
+from hybrid.router.redact.mapping import RedactionMapping
+from hybrid.router.request import Moment, RouteRequest
 from hybrid.shared_protocol.errors import ConfigError, InvalidRequest
 from hybrid.shared_protocol.runtime import DeviceState, LinkState
+from hybrid.shared_protocol.sampling import SamplingParams
 from hybrid.tests.support.deciding import DRAFTED, DRAFTING, HARD, PRIVATE, PRIVATE_AND_HARD, SIMPLE, UNCERTAIN, run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +125,42 @@ def test_whatever_the_rules_nothing_private_leaves_and_no_absent_side_is_asked(
     assert device.edge_available or decision.route in ("cloud", "refuse")
     bare = run(request, **{**facts, "policy": DRAFTING})
     assert bare.route != "refuse" or decision.route == "refuse", "no rule opens what is closed"
+
+
+REDACTING = Policy.parse('[privacy]\nemail = "redact"\ncard = "redact"\nphone = "redact"\n')
+NAME = st.none() | ANY_TEXT
+TIMES = st.none() | st.lists(st.floats(), max_size=4).map(tuple)
+VIEW = st.builds(QuotaView, st.floats(), st.floats(), st.floats(), level=st.sampled_from(["user", "budget", "store"]), told_s=NUMBER)
+SURROUNDINGS = st.fixed_dictionaries(
+    {
+        "policy": st.sampled_from([Policy.default(), DRAFTING, REDACTING, *(Policy.load(PRESET + name) for name in presets())]),
+        "device": DEVICE,
+        "link": st.builds(LinkState, st.booleans(), NUMBER, NUMBER, NUMBER),
+        "quota": VIEW,
+        "rejected": VIEW,
+        "count_tokens": st.none() | st.integers(-5, 2**70).map(lambda count: lambda request: count),
+        "privacy_floor": st.sampled_from(["public", "redact", "local_only", "block"]),
+        "costs": st.builds(CostModel, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER),
+        "speculation": st.none() | st.builds(SpeculationFacts, NUMBER, NUMBER, TIMES, TIMES, NUMBER, st.floats()),
+        "moment": st.none() | st.builds(Moment, st.integers(), st.integers()),
+        "edge_model": NAME,
+        "cloud_model": NAME,
+    }
+)
+
+
+@given(PROMPT, st.lists(ANY_TEXT, max_size=2), st.lists(ANY_TEXT, max_size=2), NAME, SURROUNDINGS, st.booleans())
+def test_no_surroundings_make_decide_raise(
+    prompt: str, tools: list[str], stop: list[str], model: str | None, facts: dict[str, object], remembered: bool
+) -> None:
+    """Numbers that are none, clocks that are wrong, tokenizers that count backward, policies that redact, and all of them together."""
+    try:
+        request = RouteRequest.of(prompt, tools=tools, model=model, sampling=SamplingParams(stop=tuple(stop)))
+    except InvalidRequest:
+        return
+    decision = run(request, **facts, redaction=RedactionMapping.of_a_dry_run() if remembered else None)
+    msgspec.json.decode(decision.to_json())
+    assert decision.route not in ("cloud", "speculative", "cascade") or facts["privacy_floor"] in ("public", "redact")
 
 
 @given(text=ANY_TEXT)

@@ -32,6 +32,7 @@ class ScriptedServer:
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
     bytes_received: int = 0
+    left: asyncio.Event = field(default_factory=asyncio.Event)  # a client has gone that was told no more
     url: str = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -48,6 +49,7 @@ class ScriptedServer:
                 for piece in self.answer(request):
                     if piece is FOREVER:
                         await reader.read()
+                        self.left.set()
                         return
                     if piece is CLOSE:
                         return

@@ -84,15 +84,19 @@ async def test_a_streamed_answer_is_charged_exactly_as_a_whole_one() -> None:
         assert left(client, "whole") == left(client, "streamed") == 1000 - 42
 
 
-async def test_who_hangs_up_in_mid_stream_is_charged_for_what_was_produced_once() -> None:
+async def test_who_hangs_up_in_mid_stream_is_charged_once_for_what_was_produced_and_the_cloud_is_told() -> None:
+    """The connection is closed, by which a server knows that nobody reads on."""
     script = [sse_head(), *(chunk(f"{n} ") for n in range(7)), FOREVER]
-    async with client_of(None, FIXED, failing(*script), clock=lambda: 0.0) as (client, _):
+    async with client_of(None, FIXED, failing(*script), clock=lambda: 0.0) as (client, server):
         answer = await client.chat.completions.create(messages=ASK, stream=True, max_tokens=100)
         received = [await anext(answer) for _ in range(7)]
         assert len(received) == 7
         estimate = left(client)  # all is reserved: the prompt, estimated without a tokenizer, and a hundred tokens
+        assert not server.left.is_set()
         await answer.close()
         await answer.close()
+        async with asyncio.timeout(40):
+            await server.left.wait()
         prompt = 1000 - 100 - estimate
         assert left(client) == 1000 - prompt - 7
 

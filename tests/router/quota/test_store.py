@@ -39,6 +39,16 @@ def test_what_was_used_and_what_is_reserved_survives_a_restart(tmp_path: Path) -
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".new")] == []
 
 
+def test_money_that_was_spent_stays_spent_after_a_restart(tmp_path: Path) -> None:
+    path, budget = tmp_path / "quota.json", "budget = 2.0\nbudget_refill_per_s = 0\n"
+    first = quotas_at(path, budget)
+    hold = first.reserve(ANN, Use(10, money=1.5), 0.0)
+    assert hold is not None
+    first.settle(hold, Use(10, money=1.25), 0.0)
+    again = quotas_at(path, budget).view(ANN, 0.0)
+    assert again.admits(10, 0.75) and not again.admits(10, 0.76)
+
+
 def test_the_file_holds_no_name_and_is_its_owner_s_alone(tmp_path: Path) -> None:
     path = tmp_path / "quota.json"
     assert quotas_at(path).reserve(ANN, Use(40), 0.0) is not None
