@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import aiohttp
@@ -60,6 +60,7 @@ class Lane:
     def __init__(self, headers: dict[str, str], connect_timeout_s: float, total: Traffic) -> None:
         self.traffic = Traffic()
         self.total = total  # of all lanes together
+        self._made: socket.socket | None = None
         connector = aiohttp.TCPConnector(limit=1, keepalive_timeout=KEEP_ALIVE_S, socket_factory=self._socket)
         self.http = aiohttp.ClientSession(
             connector=connector,
@@ -75,7 +76,14 @@ class Lane:
         family, kind, protocol = info[:3]
         made = _CountingSocket(family, kind, protocol)
         made.lane = self
+        self._made = made  # one at a time
         return made
+
+    def hang_up(self) -> None:
+        """End the connection under whoever reads from it, who is told so at once; aiohttp's own close lets a reader wait for ever."""
+        if self._made is not None:
+            with suppress(OSError):  # it is gone already
+                self._made.shutdown(socket.SHUT_RDWR)
 
 
 class Lanes:
@@ -115,8 +123,9 @@ class Lanes:
             self._idle.append(lane)
 
     async def close(self) -> None:
-        """Close every connection, lent ones too; may be called again."""
+        """Close every connection; one that is lent is ended now, and closed when it is given back. May be called again."""
         self._closed = True
-        lanes: Iterable[Lane] = [*self._idle, *self._lent]
-        self._idle.clear()
-        await asyncio.gather(*(lane.http.close() for lane in lanes))
+        idle, self._idle = self._idle, []
+        for lane in self._lent:
+            lane.hang_up()
+        await asyncio.gather(*(lane.http.close() for lane in idle))

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import pytest
 from hybrid.edge.transport.lane import Lanes, Traffic
+from hybrid.tests.support.scripted_server import FOREVER, says, scripted_server, sse_head
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
@@ -94,3 +95,23 @@ async def test_a_websocket_is_not_redirected_to_another_server() -> None:
                 await lane.http.ws_connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/here")
         await lanes.close()
     assert asked == [b"/here"]
+
+
+async def test_closing_tells_whoever_reads_from_a_silent_server() -> None:
+    """Else it would sit there until the server says something, or for ever."""
+    async with scripted_server(says(sse_head(), FOREVER)) as server:
+        lanes = Lanes({}, connect_timeout_s=5)
+
+        async def read() -> bytes:
+            async with lanes.borrow(Traffic()) as lane, lane.http.get(server.url) as response:
+                begun.set()
+                return await response.content.readany()
+
+        begun = asyncio.Event()
+        reading = asyncio.create_task(read())
+        await begun.wait()
+        await lanes.close()
+        async with asyncio.timeout(40):
+            with pytest.raises(aiohttp.ClientError):
+                await reading
+            await server.left.wait()
