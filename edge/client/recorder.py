@@ -6,8 +6,9 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from secrets import token_bytes
+from secrets import token_bytes, token_hex
 
 import msgspec
 
@@ -59,17 +60,18 @@ class Recorder:
 
 
 def _key(path: Path) -> bytes:
-    """Made at the first use; of two processes that make it at once, one wins for both."""
-    try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        found = path.read_bytes()
-        if len(found) != KEY_BYTES:
-            raise ConfigError(
-                f"{path} holds no key of {KEY_BYTES} bytes", param="record", hint="delete it, and hashes begin anew"
-            ) from None
-        return found
-    made = token_bytes(KEY_BYTES)
-    os.write(file, made)
-    os.close(file)
-    return made
+    """Made at the first use, whole or not at all; of two processes that make it at once, one wins for both."""
+    if not path.exists():
+        made = path.with_name(f"{path.name}.{os.getpid()}.{token_hex(4)}.new")
+        file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(file, "wb") as opened:
+                opened.write(token_bytes(KEY_BYTES))
+            with suppress(FileExistsError):
+                os.link(made, path)
+        finally:
+            made.unlink()
+    found = path.read_bytes()
+    if len(found) != KEY_BYTES:
+        raise ConfigError(f"{path} holds no key of {KEY_BYTES} bytes", param="record", hint="delete it, and hashes begin anew") from None
+    return found
