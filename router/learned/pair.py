@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...shared_protocol.errors import ConfigError
 from .model import Model
 
 
@@ -13,11 +12,3 @@ def other_pair(model: Model, *, edge: str | None, cloud: str | None) -> str | No
         if trained and here and trained != here:
             return f"was trained for {trained[:100]} as the model of the {side}, here is {here[:100]}"
     return None
-
-
-def check_pair(model: Model, *, edge: str | None, cloud: str | None) -> None:
-    """Raises ConfigError where it was trained on the outcomes of other models."""
-    other = other_pair(model, edge=edge, cloud=cloud)
-    if other is not None:
-        hint = "train one on outcomes of these models, or leave learned.model out"
-        raise ConfigError(f"the learned router {other}", param="learned.model", hint=hint)
