@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
+from msgspec import Meta
 
 from ..shared_protocol.errors import InvalidRequest
 from ..shared_protocol.runtime import DeviceState, LinkState
@@ -49,7 +50,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rule: str
     verdict: Verdict
     kinds: dict[str, int]  # findings of each kind
-    failed: int  # detectors
+    failed: Annotated[int, Meta(ge=0, le=10_000)]  # detectors
     replaced: dict[str, int]  # placeholders of each kind
     parts: Parts
     output: int  # tokens, asked for or assumed

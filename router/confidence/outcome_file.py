@@ -56,17 +56,17 @@ class OutcomeFile:
 def read_outcome_file(path: str | Path) -> OutcomeFile:
     """Every outcome, in order. Raises NotFound, or InvalidRequest that names the line at fault."""
     try:
-        lines = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [(number, line) for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1) if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise NotFound(f"outcomes {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}", hint="name a file of JSON lines") from None
-    head = _head(lines[0]) if lines else None
+    head = _head(lines[0][1]) if lines else None
     bodies = lines[1:] if head is not None else lines
     if not bodies:
         raise InvalidRequest(f"outcomes {path}: there are none in it")
-    rows = [_judged(line, f"{path}:{number}") for number, line in enumerate(bodies, 1 + (head is not None))]
+    rows = [_judged(line, f"{path}:{number}") for number, line in bodies]
     if len({row.id for row in rows}) < len(rows):
         raise InvalidRequest(f"outcomes {path}: two have the same id", hint="an id is one answer's")
-    return OutcomeFile(rows, hashlib.sha256("\n".join(bodies).encode()).hexdigest(), head)
+    return OutcomeFile(rows, hashlib.sha256("\n".join(line for _, line in bodies).encode()).hexdigest(), head)
 
 
 def _head(line: str) -> _Head | None:

@@ -91,7 +91,7 @@ def test_hashes_are_equal_under_one_key_only() -> None:
 def test_a_line_that_is_no_record_is_refused() -> None:
     context, request = usual(Policy.default()), RouteRequest.of("hi")
     good = json.loads(encoder.encode(record_of(request, context, decide(request, context), key=KEY, time=0.0)))
-    for bad in ({}, good | {"text": "hi"}, good | {"v": 2}, good | {"route": "moon"}, good | {"time": "noon"}):
+    for bad in ({}, good | {"text": "hi"}, good | {"v": 2}, good | {"route": "moon"}, good | {"time": "noon"}, good | {"failed": 10**15}):
         with pytest.raises(InvalidRequest, match="x:1: no record"):
             decode(json.dumps(bad), "x:1")
     assert decode(json.dumps(good), "x:1").rule == good["rule"]

@@ -72,3 +72,13 @@ def test_no_file_no_outcomes_and_the_same_one_twice_are_refused(tmp_path: Path) 
         read_outcome_file(write(tmp_path / "o.jsonl", HEAD))
     with pytest.raises(InvalidRequest, match="same id"):
         read_outcome_file(write(tmp_path / "o.jsonl", row(), row()))
+
+
+def test_a_line_is_named_by_its_number_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "o.jsonl"
+    odd = json.dumps(row("b\u2028c"), ensure_ascii=False)  # JSON lets it stand in a string; it ends no line
+    file.write_text("\n".join(["", json.dumps(HEAD), "", odd, "", "{}"]), encoding="utf-8")
+    with pytest.raises(InvalidRequest, match=r"o\.jsonl:6: "):
+        read_outcome_file(file)
+    file.write_text("\n".join([json.dumps(HEAD), odd]), encoding="utf-8")
+    assert [one.id for one in read_outcome_file(file).rows] == ["b\u2028c"]
