@@ -91,6 +91,18 @@ async def test_when_all_fail_each_was_asked_once_and_the_error_lists_them_all() 
         assert [asked(server) for server in servers.values()] == [1, 1, 1]
 
 
+async def test_no_target_is_asked_twice_for_one_request_though_none_rests() -> None:
+    """Row G58: neither a target that failed, nor one that refuses us, comes round again while the budget lasts."""
+    refusing = response(401, {"error": {"message": "no", "type": "t", "param": None, "code": "invalid_api_key"}})
+    answers = {"a": failing(GONE), "b": failing(refusing), "c": failing(response(500, b""))}
+    policy = TO_CLOUD + "[fallback]\ncooldown_s = 0\nattempts = 100\n"
+    async with client_of_several(None, policy, answers, clock=lambda: 0.0) as (client, servers):
+        for count in (1, 2):
+            with pytest.raises(errors.HybridError, match=r"a: .*b: .*c: "):
+                await ask(client)
+            assert [asked(server) for server in servers.values()] == [count] * 3
+
+
 @pytest.mark.parametrize("budget", [1, 2, 3])
 async def test_one_budget_of_attempts_covers_all_targets_and_retries(smollm2: Model, budget: int) -> None:
     policy = f"{TO_CLOUD}[fallback]\nattempts = {budget}\nretries = 5\ncooldown_s = 0\n"
