@@ -148,7 +148,7 @@ class RouteContext:
     redaction: RedactionMapping | None = None  # of this conversation; None: what would have to be redacted stays on the device
 
 
-_ESCAPE = re.compile(r'\\+(?:u([0-9A-Fa-f]{4})|([nrt"/]))')  # escaped however often
+_ESCAPE = re.compile(r'(?<!\\)\\+(?:u([0-9A-Fa-f]{4})|([nrt"/]))')  # escaped however often; a run is tried once
 _WRITTEN = {"n": "\n", "r": "\r", "t": "\t"}
 
 

@@ -149,3 +149,11 @@ def test_no_repr_shows_text() -> None:
 def test_tools_are_kept_as_json() -> None:
     tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
     assert [msgspec.json.decode(text) for text in RouteRequest.of("x", tools=[tool]).tools] == [tool]
+
+
+@pytest.mark.parametrize("atom", ["\\", "\\u", "\\\\\\u004", "\\n"])
+def test_a_reading_of_a_megabyte_is_linear_work(atom: str) -> None:
+    """A quadratic one would outlast the suite's limit."""
+    text = atom * (1_000_000 // len(atom))
+    readings = list(RouteRequest.of(text).readings())
+    assert readings == ([] if atom != "\\n" else ["\n" * (len(text) // 2)])
