@@ -13,10 +13,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from ...shared_protocol.bounded_file import read_at_most
 from ...shared_protocol.errors import ConfigError, GateMismatch
 from ...shared_protocol.model_card import ModelCard
 from ..calibration import Calibration
 from ..complexity.complexity import Parts
+from ..policy.policy import MAX_GATE
 from ..policy.tables import ConfidencePolicy, Signal
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
@@ -94,7 +96,7 @@ def load_gate(path: str | Path, card: ModelCard, policy: ConfidencePolicy) -> Ga
     file, quantisation or signal: what a number means was learned from that one only.
     """
     try:
-        gate = msgspec.json.decode(Path(path).read_bytes(), type=Gate)
+        gate = msgspec.json.decode(read_at_most(path, MAX_GATE), type=Gate)
     except OSError as error:
         raise ConfigError(f"gate {path}: {error.strerror or error}", param="confidence.gate", hint="name a readable gate file") from None
     except (msgspec.DecodeError, RecursionError) as error:

@@ -14,11 +14,14 @@ from pathlib import Path
 
 import msgspec
 
+from ...shared_protocol.bounded_file import read_at_most
 from ...shared_protocol.errors import GateMismatch, InvalidRequest, NotFound
 from ...shared_protocol.model_card import ModelCard
 from .calibrate import Judged
 from .gate import TaskGroup
 from .token_signal import TokenSignal
+
+MAX_BYTES = 2**28
 
 
 class _Head(msgspec.Struct):
@@ -56,7 +59,8 @@ class OutcomeFile:
 def read_outcome_file(path: str | Path) -> OutcomeFile:
     """Every outcome, in order. Raises NotFound, or InvalidRequest that names the line at fault."""
     try:
-        lines = [(number, line) for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1) if line.strip()]
+        text = read_at_most(path, MAX_BYTES).decode("utf-8")
+        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise NotFound(f"outcomes {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}", hint="name a file of JSON lines") from None
     head = _head(lines[0][1]) if lines else None

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...shared_protocol.bounded_file import read_at_most
 from ...shared_protocol.errors import InvalidRequest, NotFound
 from ..policy.policy import Policy
 from ..record import NAMES, Again, Record, decode, redecide
 from .figure import Figure
+
+MAX_BYTES = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ def read_records(path: str | Path) -> list[Record]:
     """Raises NotFound, or InvalidRequest that names the line."""
     source = Path(path)
     try:
-        lines = source.read_bytes().splitlines()
+        lines = read_at_most(source, MAX_BYTES).splitlines()
     except OSError as error:
         raise NotFound(f"{source}: {error.strerror}", hint="name a recording") from None
     found = [decode(line, f"{source.name}:{number}") for number, line in enumerate(lines, 1) if line.strip()]

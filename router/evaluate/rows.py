@@ -28,11 +28,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ...shared_protocol.bounded_file import lines_of
 from ...shared_protocol.errors import InvalidRequest, NotFound
 from ..request import RouteRequest
 
 SCORES = {"weak": ("weak", "weak_correct", "weak_score"), "strong": ("strong", "strong_correct", "strong_score")}
 MAX_TIME = 253_402_300_799  # the end of the year 9999; what is larger is in milliseconds, or no time
+MAX_LINE = 2**26  # characters
 HINT = "a row has a prompt and, to be measured by, weak and strong scores from 0 to 1"
 
 
@@ -77,14 +79,14 @@ def _records(source: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         with source.open(encoding="utf-8-sig", newline="") as file:
             if source.suffix == ".csv":
-                reader = csv.DictReader(file, strict=True)
+                reader = csv.DictReader(lines_of(file, MAX_LINE), strict=True)
                 try:
                     for record in reader:
                         yield reader.line_num, {key: value for key, value in record.items() if key and value not in (None, "")}
                 except csv.Error as error:
                     raise InvalidRequest(f"{source.name}:{reader.line_num}: no CSV: {error}", hint=HINT) from None
                 return
-            for line, text in enumerate(file, 1):
+            for line, text in enumerate(lines_of(file, MAX_LINE), 1):
                 if text.strip():
                     yield line, _object(text, f"{source.name}:{line}")
     except OSError as error:

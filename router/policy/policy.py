@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from ...shared_protocol.bounded_file import read_at_most
 from ...shared_protocol.errors import ConfigError, HybridError
 from .policy_file import Tables, line_of_rule, overlay, parse
 from .rule import Rule
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ..learned.model import Model
     from .rules import CompiledRule, Where
 
+MAX_BYTES = 2**20  # of a policy's file ...
+MAX_GATE = 2**24  # ... and of a gate's
 PRESET = "preset:"  # what the name of a policy that ships begins with, where a path may stand
 
 
@@ -73,7 +76,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if str(path).startswith(PRESET):
             return _preset(str(path).removeprefix(PRESET))
         try:
-            text = Path(path).read_bytes().decode("utf-8")
+            text = read_at_most(path, MAX_BYTES).decode("utf-8")
         except OSError as error:
             raise ConfigError(f"policy {path}: {error.strerror or error}", hint="name a readable TOML file") from None
         except UnicodeDecodeError as error:
@@ -125,8 +128,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return ""
         path = Path(self.confidence.gate)
         try:
-            return hashlib.sha256(path.read_bytes()).hexdigest()
-        except (OSError, ValueError):  # a name with a null byte is none
+            return hashlib.sha256(read_at_most(path, MAX_GATE)).hexdigest()
+        except OSError:
             return path.name
 
     @cached_property

@@ -103,3 +103,17 @@ def test_other_prompts_ring_the_alarm_and_more_of_the_same_do_not(many: Path, ou
 def test_calibrate_takes_one_wish(many: Path, wishes: list[str]) -> None:
     result: Result = CliRunner().invoke(route, ["calibrate", "--input", str(many), *wishes])
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("calibrate", "--cloud-share", "nan"),
+        ("calibrate", "--budget", "inf"),
+        ("calibrate", "--cloud-share", "0.3", "--band", "nan"),
+        ("test", "--handover", "nan"),
+        ("test", "--seed", "-1"),
+    ],
+)
+def test_a_number_that_is_none_is_a_fault_of_usage(outcomes: Path, words: tuple[str, ...]) -> None:  # noqa: F811
+    assert run(*words, "--input", outcomes, "--json").exit_code == 2

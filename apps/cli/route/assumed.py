@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -18,6 +19,17 @@ from .facts import at_of_rows_option, fact_option, with_facts
 
 TIMES = tuple(field.name.removesuffix("_s") for field in fields(CostModel) if field.name.endswith("_s"))
 
+
+class FiniteRange(click.FloatRange):
+    """A number in a range, which `nan` is not."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no number", param, ctx)
+        return found
+
+
 input_option = click.option(
     "--input", "file", required=True, type=click.Path(dir_okay=False), help="Prompts, one JSON object a line, or CSV."
 )
@@ -25,7 +37,9 @@ policy_option = click.option(
     "--policy", "policy_file", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file (TOML), or preset:NAME."
 )
 fail_option = click.option("--fail-if", "gates", multiple=True, metavar="EXPR", help="Exit with 6 if so, such as 'cloud_share > 0.4'.")
-seed_option = click.option("--seed", default=0, show_default=True, help="Deals the prompts out, and draws the resamples.")
+seed_option = click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Deals the prompts out, and draws the resamples."
+)
 show_option = click.option("--show-prompts", is_flag=True, help="Print prompts too, not only their ids.")
 
 
@@ -39,7 +53,7 @@ def world_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _handover_option = click.option(
-    "--handover", default=1.0, show_default=True, type=click.FloatRange(0, 1), help="Share of cascades that the cloud answers in the end."
+    "--handover", default=1.0, show_default=True, type=FiniteRange(0, 1), help="Share of cascades that the cloud answers in the end."
 )
 _seconds_option = click.option("--seconds", multiple=True, metavar="NAME=NUMBER", help=f"A time per token: {', '.join(TIMES)}.")
 

@@ -29,28 +29,24 @@ from ....router.policy.policy import PRESET, Policy, presets
 from ....shared_protocol.errors import Conflict
 from ..output import json_option, print_json, print_table
 from . import gating
-from .assumed import fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
+from .assumed import FiniteRange, fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
 from .tables import between, number
 
 
 @click.command()
 @input_option
 @policy_option
-@click.option("--cloud-share", type=click.FloatRange(0, 1), help="So many of the prompts should go to the cloud.")
-@click.option(
-    "--error-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="At most so many of the device's answers wrong."
-)
-@click.option("--budget", type=click.FloatRange(min=0), help="A prompt should cost at most so much.")
+@click.option("--cloud-share", type=FiniteRange(0, 1), help="So many of the prompts should go to the cloud.")
+@click.option("--error-rate", type=FiniteRange(0, 1, min_open=True, max_open=True), help="At most so many of the device's answers wrong.")
+@click.option("--budget", type=FiniteRange(min=0), help="A prompt should cost at most so much.")
 @click.option(
     "--delta",
     default=0.1,
     show_default=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=FiniteRange(0, 1, min_open=True, max_open=True),
     help="Chance that the error rate is not kept.",
 )
-@click.option(
-    "--band", default=0.0, show_default=True, type=click.FloatRange(0, 1), help="Width of the cascade below the threshold; 0: none."
-)
+@click.option("--band", default=0.0, show_default=True, type=FiniteRange(0, 1), help="Width of the cascade below the threshold; 0: none.")
 @click.option("--check", type=click.Path(dir_okay=False), help="Other prompts: do they look like these? Exits with 6 if not.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write the policy with the new threshold to this new file.")
 @seed_option

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +18,7 @@ from ....router.policy.variables import Values
 from ....router.quota.quotas import full_view
 from ....router.redact.mapping import RedactionMapping
 from ....router.request import RouteContext, RouteRequest, TokenCounter
+from ....shared_protocol.bounded_file import read_at_most
 from ....shared_protocol.errors import InvalidRequest, NotFound
 from ....shared_protocol.runtime import DeviceState, LinkState
 from .facts import at_option, fact_option, with_facts
@@ -26,6 +26,7 @@ from .learned import learned_json, learned_lines
 from .redacted import redacted_lines, shown_redacted
 from .trace import trace_json, trace_lines, value_lines
 
+MAX_MESSAGES_BYTES = 2**28
 BAR = 20  # characters of a full bar
 
 
@@ -144,7 +145,7 @@ def _messages(prompt: str | None, file: str | None) -> Any:
     if file is None:
         return sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if prompt == "-" else prompt
     try:
-        found = msgspec.json.decode(Path(file).read_bytes())
+        found = msgspec.json.decode(read_at_most(file, MAX_MESSAGES_BYTES))
     except OSError as error:
         raise NotFound(f"{file}: {error.strerror}", hint="name a JSON file") from None
     except (msgspec.DecodeError, RecursionError) as error:
