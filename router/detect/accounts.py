@@ -29,7 +29,7 @@ _CARD = re.compile(
 _CARD_SHAPES = ([4, 4, 4, 4, 3], [4, 4, 4, 4], [4, 6, 5], [4, 6, 4], [4, 4, 4, 1])
 _CARD_CONTEXT = re.compile(r"(?i)\b(?:cards?|visa|mastercard|amex|maestro|credit|debit)\b")
 _IN_A_HASH = re.compile(r"[0-9][A-Za-z]{1,8}\Z|(?<![A-Za-z])[A-Fa-f]{1,2}\Z")  # letters before digits; "Visa4111" is none
-_FRACTION = re.compile(r"\d+\.\d+")
+_FRACTION = re.compile(r"\d+\.(?!0\Z)\d+")  # 4111111111111111.0 is how tables of numbers write a card
 
 
 def find_cards(scan: Scan) -> list[Finding]:

@@ -20,6 +20,7 @@ Known = Callable[[str], Value | None]  # the value of a variable, None when it i
 
 MAX_PATTERN = 200  # characters of a regular expression; it is compiled at every use
 MAX_COUNT = 100  # of a counted repetition
+MAX_WORDS = 10  # of all counts behind \w, \s or \p: each is a class of thousands of letters, compiled at every use
 _MACROS = ("all", "exists", "exists_one", "filter", "map", "bind")
 _OPERATORS = frozenset(
     ("!_", "-_", "_+_", "_-_", "_*_", "_/_", "_%_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_&&_", "_||_", "_?_:_", "@in")
@@ -130,6 +131,10 @@ def _check_patterns(source: str) -> int:
             raise ExpressionError(f"has a pattern of {len(pattern)} characters", f"up to {MAX_PATTERN} are served")
         if _blows_up(pattern):
             raise ExpressionError("has a pattern that repeats a repetition", f"no (a+)+, and no count above {MAX_COUNT}")
+        if _counted_words(pattern) > MAX_WORDS:
+            raise ExpressionError(
+                "has a pattern that counts too many letters of any script", "[A-Za-z0-9]{20} costs less than a counted letter of any script"
+            )
     return count
 
 
@@ -151,6 +156,12 @@ def _blows_up(pattern: str) -> bool:
         elif sign in "*+{":
             repeats[-1] = True
     return False
+
+
+def _counted_words(pattern: str) -> int:
+    """The sum of the counts that stand behind a class of any script (w, s, p and their opposites), alone or in brackets."""
+    counted = re.findall(r"(?:\\[wWsSpP](?:\{\w+\})?|\[[^\]]*\\[wWsSpP][^\]]*\])\)?\{(\d+),?(\d*)\}", pattern)
+    return sum(int(most or least) for least, most in counted)
 
 
 def bare(source: str) -> str:

@@ -29,6 +29,7 @@ IBAN_GB = with_mod97("GB", "WEST12345698765432")
     [
         f"my card is {CARD}",
         f"card:{CARD}.",
+        f"id,name\n{CARD}.0,Jane",  # as tables of numbers write it
         f"Visa{CARD}",
         f"_{CARD}_",
         " ".join(CARD[i : i + 4] for i in range(0, 16, 4)),

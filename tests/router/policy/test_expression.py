@@ -98,6 +98,9 @@ def test_a_constant_is_found_whatever_the_values_are() -> None:
         "user.matches('a{1000}')",
         "user.matches('" + "a" * 201 + "')",
         "user.matches // hidden\n ('(a+)+')",
+        "user.matches('\\\\w{20}')",
+        "user.matches('[\\\\w-]{6}@(\\\\s){0,6}')",
+        "user.matches('\\\\p{L}{11}')",
     ],
 )
 def test_what_does_not_parse_or_may_take_long_is_refused(source: str) -> None:
