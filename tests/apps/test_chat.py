@@ -89,8 +89,9 @@ def test_a_person_has_prompts_a_history_and_an_interrupt_that_ends_the_answer_on
         terminal.read_until("[stopped]")
         terminal.read_until(">>> ")
         terminal.type("never said")
-        terminal.read_until("never said")  # so it reads by now: an interrupt between its prompt and that waits for the next key
+        terminal.read_until("never said")
         terminal.type("\x03")
+        terminal.type("\x7f")  # an interrupt between the prompt and the reading of keys waits for the next one
         terminal.read_until("/exit or Ctrl-D ends the conversation")
         terminal.read_until(">>> ")
         terminal.type(f"/save {tmp_path}/saved.json\n")

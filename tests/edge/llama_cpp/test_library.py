@@ -7,6 +7,7 @@ import importlib.metadata
 import struct
 from pathlib import Path
 
+import msgspec
 import pytest
 from hybrid.edge.llama_cpp import library
 from hybrid.edge.llama_cpp.library import LlamaCppUnavailable, find_library, load_library
@@ -27,9 +28,7 @@ def test_a_file_that_is_no_library_or_another_one_is_refused_with_its_name(tmp_p
     monkeypatch.setenv("HYBRID_LIBLLAMA", str(text))
     with pytest.raises(LlamaCppUnavailable, match=r"libllama\.so cannot be loaded"):
         load_library()
-    import _struct
-
-    monkeypatch.setenv("HYBRID_LIBLLAMA", _struct.__file__)
+    monkeypatch.setenv("HYBRID_LIBLLAMA", msgspec._core.__file__)  # modules of Python itself may be built into it
     with pytest.raises(LlamaCppUnavailable, match="has no function llama_backend_init"):
         load_library()
 
