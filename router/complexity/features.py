@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..detect.fold import beyond_ascii
 from ..detect.scan import words_of
 from .lexicon import CODING, COMMON, CONSTRAINTS, DEMANDING, MATHS, THINKING
 
@@ -13,8 +14,8 @@ CHARACTERS_PER_WORD = 6
 
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # scripts that write no spaces between words
 CHARACTERS_PER_UNSPACED_WORD = 2
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_NUMBER = re.compile(rb"[0-9]+(?:[.,][0-9]+)*")
+_NUMERIC = bytes(code if chr(code) in "0123456789.," else 32 for code in range(256))
 _ITEM = re.compile(r"\n\s{0,8}(?:[0-9]{1,2}[.)]|[-*•])\s")
 STATEMENTS = ("```", "def ", "class ", "import ", "#include", "for (", "public ", "SELECT ", "return ", ";\n", "{\n", "}\n", "()", "=> ")
 FORMULAS = ("=", "^", "\\", "√", "∑", "∫", "≤", "≥", "≠", "±", "×", "÷")
@@ -51,18 +52,23 @@ def turn_of(text: str) -> Turn:
         coding=len(distinct & CODING),
         statements=statements,
         maths=len(distinct & MATHS),
-        numbers=sum(1 for _ in _NUMBER.finditer(seen)),
+        numbers=_numbers(seen),
         formulas=sum(map(seen.count, FORMULAS)),
         items=sum(1 for _ in _ITEM.finditer(f"\n{seen}")) if "\n" in seen else 0,
         foreign=_foreign(seen, words, statements),
     )
 
 
+def _numbers(text: str) -> int:
+    digits = text.encode("ascii", "replace").translate(_NUMERIC)  # first without all else: most of a text is none
+    return len(_NUMBER.findall(b" ".join(digits.split())))
+
+
 def _length(text: str, seen: str, words: list[str]) -> int:
     """In words; of what is not looked at, from the characters."""
     if seen.isascii():
         return len(words) if seen is text else len(text) // CHARACTERS_PER_WORD
-    unspaced = len(_UNSPACED.findall(seen)) / len(seen)
+    unspaced = len(_UNSPACED.findall(beyond_ascii(seen))) / len(seen)
     if seen is text:
         return len(words) + int(unspaced * len(text)) // CHARACTERS_PER_UNSPACED_WORD
     return int(len(text) * (unspaced / CHARACTERS_PER_UNSPACED_WORD + (1 - unspaced) / CHARACTERS_PER_WORD))
@@ -74,5 +80,5 @@ def _foreign(text: str, words: list[str], statements: int) -> float:
         return 1.0
     if text.isascii():
         return 0.0
-    foreign = sum(map(str.isalpha, "".join(_NOT_ASCII.findall(text))))
+    foreign = sum(map(str.isalpha, beyond_ascii(text)))
     return min(1.0, 3 * foreign / max(1, sum(map(len, words))))

@@ -18,6 +18,8 @@ _MARKS = {"‘": "'", "’": "'", "‚": "'", "′": "'", "“": '"', "”": '"'
 # Accents and keycaps on the character before them, and what is drawn as nothing: joiners, variation selectors, fillers.
 _INVISIBLE = ((0x300, 0x370), (0x20D0, 0x2100), (0xFE00, 0xFE10), (0xE0100, 0xE01F0), (0x115F, 0x1161), (0x3164, 0x3165), (0xFFA0, 0xFFA1))
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_ASCII = bytes(range(128))
+FEW = 32  # different characters; up to here one pass for each is quicker than one that looks at every character
 
 
 def fold(text: str) -> str:
@@ -25,7 +27,17 @@ def fold(text: str) -> str:
     if text.isascii():
         return text
     table = _table()
-    return _NOT_ASCII.sub(lambda run: run[0].translate(table), text)
+    folded = [character for character in set(beyond_ascii(text)) if ord(character) in table]
+    if len(folded) > FEW:
+        return _NOT_ASCII.sub(lambda run: run[0].translate(table), text)
+    for character in folded:
+        text = text.replace(character, table[ord(character)] or "")
+    return text
+
+
+def beyond_ascii(text: str) -> str:
+    """The characters of `text` that are not ASCII, in order."""
+    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
 def way_back(text: str) -> Callable[[int], int]:
