@@ -90,6 +90,12 @@ def from_bytes(data: bytes, source: str = "learned router") -> Model:
 def save(model: Model, path: str | Path) -> Model:
     """Write whole or not at all; the model with its id. Raises ConfigError where it cannot be written."""
     data = to_bytes(model)
+    write_whole(path, data)
+    return replace(model, id=data[len(MAGIC) :][:8].hex())
+
+
+def write_whole(path: str | Path, data: bytes) -> None:
+    """Raises ConfigError where it cannot be written."""
     target = Path(path)
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -102,7 +108,6 @@ def save(model: Model, path: str | Path) -> Model:
             raise
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", hint="name a file that can be written") from None
-    return replace(model, id=data[len(MAGIC) :][:8].hex())
 
 
 def load(path: str | Path) -> Model:

@@ -13,6 +13,7 @@ COMMANDS = {
     "diff": Lazy("diff", "diff", "Show which prompts two policies send different ways, and why."),
     "calibrate": Lazy("calibrate", "calibrate", "Find the threshold for a wanted share, error rate or budget."),
     "train": Lazy("train", "train_command", "Learn from outcomes which prompts gain from the cloud."),
+    "feedback": Lazy("feedback", "feedback", "Correct a learned router by what its answers turned out to be, or go back."),
     "record": Lazy("record", "record", "Write the decisions on a file of prompts without their text."),
     "replay": Lazy("replay", "replay", "Ask another policy about recorded decisions."),
     "gate": Lazy("gate", "gate", "Calibrate the confidence of a device's model from outcomes."),
