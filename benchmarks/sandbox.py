@@ -15,7 +15,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 Isolation = Literal["network namespace and user nobody", "socket-refusing audit hook"]
 
@@ -44,6 +45,21 @@ os.write(out, proof.encode())
 LIMITS = {"RLIMIT_CPU": 8, "RLIMIT_AS": 1 << 30, "RLIMIT_FSIZE": 1 << 16, "RLIMIT_NOFILE": 16, "RLIMIT_CORE": 0}
 
 
+@cache
+def interpreter() -> str | None:
+    """A Python that the program's user can start and import from: one in a folder of root's own is none for `nobody`."""
+    as_user: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    for python in (sys.executable, "/usr/bin/python3"):
+        command = [python, "-I", "-S", "-B", "-c", "import math, json, re, collections, socket, subprocess"]
+        if os.path.exists(python):
+            try:
+                if subprocess.run(command, cwd="/", env={}, capture_output=True, check=False, timeout=30, **as_user).returncode == 0:
+                    return python
+            except OSError:
+                continue
+    return None
+
+
 def isolation() -> Isolation:
     """What keeps a program from the network on this machine."""
     if os.geteuid() == 0 and shutil.which("unshare"):
@@ -54,9 +70,13 @@ def isolation() -> Isolation:
 
 
 def passes(program: str, how: Isolation, seconds: float = 20.0) -> bool:
-    """Whether `program` runs to its end without an exception, within its limits and `seconds` of wall time."""
+    """Whether `program` runs to its end without an exception, within its limits and `seconds` of wall time. Raises RuntimeError where no
+    Python can be read by its user."""
+    python = interpreter()
+    if python is None:
+        raise RuntimeError("no Python here can be read by the user nobody; install one in /usr, or run as another user than root")
     proof = secrets.token_hex(16)
-    command = [sys.executable, "-I", "-S", "-B", "-c", RUNNER]
+    command = [python, "-I", "-S", "-B", "-c", RUNNER]
     if how == "network namespace and user nobody":
         command = ["unshare", "-n", "--", *command]
     with tempfile.TemporaryDirectory() as folder:
