@@ -1,10 +1,7 @@
 """What is private stays: over the whole conversation, whatever fails, and by a type that nobody else can make."""
 
 import copy
-import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,7 @@ from hybrid.router.request import RouteRequest
 from hybrid.router.verdict import VERDICTS, strictest
 from hybrid.shared_protocol.errors import NotShareable
 from hybrid.shared_protocol.sampling import SamplingParams
+from hybrid.tests.support.type_errors import type_errors
 
 POLICY = Policy.default()
 EVERYTHING = Policy.parse("[privacy]\n" + "\n".join(f'{kind} = "local_only"' for kind in PERSONAL))
@@ -262,14 +260,9 @@ send(Shareable(request))
 
 def test_a_type_checker_refuses_what_was_not_cleared(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
-    root = Path(__file__).resolve().parents[2]
-    (tmp_path / "hybrid").symlink_to(root)
-    (tmp_path / "snippet.py").write_text(SNIPPET)
-    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", f"--cache-dir={root / '.mypy_cache' / 'snippet'}"]
-    environment = {**os.environ, "MYPYPATH": str(tmp_path)}
-    done = subprocess.run([*command, "snippet.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if ": error:" in line]
-    assert [int(line.split(":")[1]) for line in lines] == [13, 14, 15], done.stdout + done.stderr
+    errors = type_errors(SNIPPET, tmp_path)
+    assert [number for number, _ in errors] == [13, 14, 15], errors
+    lines = [line for _, line in errors]
     assert 'incompatible type "LocalOnly[RouteRequest]"' in lines[0]
     assert 'incompatible type "RouteRequest"' in lines[1]
     assert 'Missing named argument "mint"' in lines[2]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from hybrid.tests.support.type_errors import type_errors
 
 SNIPPET = """
 from hybrid.edge.transport.chat_body import chat_body
@@ -39,13 +37,8 @@ async def send(cloud: CloudClient, request: RouteRequest, traffic: Traffic) -> N
 
 def test_a_type_checker_refuses_to_send_what_was_not_cleared(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
-    root = Path(__file__).resolve().parents[3]
-    (tmp_path / "hybrid").symlink_to(root)
-    (tmp_path / "snippet.py").write_text(SNIPPET)
-    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", f"--cache-dir={root / '.mypy_cache' / 'snippet'}"]
-    environment = {**os.environ, "MYPYPATH": str(tmp_path)}
-    done = subprocess.run([*command, "snippet.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if ": error:" in line]
-    assert [int(line.split(":")[1]) for line in lines] == [*range(17, 21), *range(22, 26)], done.stdout + done.stderr
+    errors = type_errors(SNIPPET, tmp_path)
+    assert [number for number, _ in errors] == [*range(17, 21), *range(22, 26)], errors
+    lines = [line for _, line in errors]
     assert all('incompatible type "RouteRequest"; expected "Shareable[RouteRequest]"' in line for line in lines[:4])
     assert all('incompatible type "LocalOnly[RouteRequest]"; expected "Shareable[RouteRequest]"' in line for line in lines[4:])
