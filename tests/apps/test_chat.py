@@ -90,9 +90,7 @@ def test_a_person_has_prompts_a_history_and_an_interrupt_that_ends_the_answer_on
         terminal.read_until(">>> ")
         terminal.type("never said")
         terminal.read_until("never said")
-        terminal.type("\x03")
-        terminal.type("\x7f")  # an interrupt between the prompt and the reading of keys waits for the next one
-        terminal.read_until("/exit or Ctrl-D ends the conversation")
+        terminal.press_until("\x03", "/exit or Ctrl-D ends the conversation")
         terminal.read_until(">>> ")
         terminal.type(f"/save {tmp_path}/saved.json\n")
         terminal.read_until("written to ")

@@ -12,6 +12,7 @@ from types import TracebackType
 
 HYBRID = [sys.executable, "-m", "hybrid.apps.cli.main"]
 PATIENCE_S = 120.0  # of a test that waits for words that do not come
+PRESS_AGAIN_S = 1.0
 
 
 class Terminal:
@@ -36,6 +37,20 @@ class Terminal:
             self._seen += self._read()
         before, _, self._seen = self._seen.partition(words)
         return before
+
+    def press_until(self, key: str, words: str) -> str:
+        """Press `key`, and again after a while without an answer, until `words` come.
+
+        The interpreter notices an interrupt only if it comes while readline waits for a key: one that comes while readline
+        echoes the key before is lost, and a person would press again.
+        """
+        for _ in range(int(PATIENCE_S / PRESS_AGAIN_S)):
+            self.type(key)
+            while words not in self._seen and select.select([self._master], [], [], PRESS_AGAIN_S)[0]:
+                self._seen += self._read()
+            if words in self._seen:
+                break
+        return self.read_until(words)
 
     def read_some(self) -> str:
         """Whatever comes next."""
