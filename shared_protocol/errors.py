@@ -247,6 +247,36 @@ class CannotPromise(HybridError):
     status, code, exit_code = 422, "cannot_promise", 6
 
 
+class CompileError(HybridError):
+    """A model could not be compiled for a chip."""
+
+    status, code, exit_code = 422, "compile_failed", 1
+
+
+class GraphInvalid(CompileError):
+    """A graph of operations is wrong: a shape, a type, a name."""
+
+    code = "invalid_graph"
+
+
+class PlanInvalid(CompileError):
+    """A memory plan breaks a rule: two buffers that live at once overlap, or one stands outside its arena or off its alignment."""
+
+    code = "invalid_plan"
+
+
+class DoesNotFit(CompileError):
+    """The model, or one operation of it, is too large for the chip; the message says what would fit."""
+
+    code = "does_not_fit"
+
+
+class ArtifactRejected(CompileError):
+    """A compiled file is torn, of another form, or for another chip or model."""
+
+    code = "artifact_rejected"
+
+
 class Cancelled(HybridError):
     """The work was cancelled from another thread or by its owner."""
 
