@@ -1,0 +1,22 @@
+"""What no plan can be smaller than, and what plans without sharing would take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .buffer import Buffer
+
+
+def lower_bound(buffers: Sequence[Buffer]) -> int:
+    """Bytes live at the busiest step, alignment included: the most that must lie side by side."""
+    changes = [(b.lower, b.extent) for b in buffers] + [(b.upper, -b.extent) for b in buffers]
+    live = most = 0
+    for _, change in sorted(changes):  # at one step what dies (negative) goes before what is born
+        live += change
+        most = max(most, live)
+    return most
+
+
+def without_sharing(buffers: Sequence[Buffer]) -> int:
+    """Bytes when every buffer has a place of its own: what others measure savings against, which flatters."""
+    return sum(b.extent for b in buffers)
