@@ -1,0 +1,1 @@
+"""One TOML file a chip; `npu_backends/preset.py` reads them."""
