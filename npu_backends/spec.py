@@ -16,7 +16,8 @@ Dataflow = Literal["os", "ws", "is"]  # which operand stays in the array: output
 Kind = Literal["vendor", "measured", "claimed", "assumed"]  # the maker's, someone's stopwatch, someone's word, ours
 DATAFLOWS: tuple[Dataflow, ...] = get_args(Dataflow)
 KINDS: tuple[Kind, ...] = get_args(Kind)
-WEIGHT_FORMATS = ("int8_channel", "int8_group32", "int4_channel", "int4_group32")
+# of the weights, in what the array multiplies; f16 and f32: it also multiplies floats, as attention does
+WEIGHT_FORMATS = ("int8_channel", "int8_group32", "int4_group32", "f16", "f32")
 DEEPEST_GROUP = 32  # inputs that share one scale, in the widest of the formats by group
 
 LIMITS: dict[str, tuple[float, float]] = {
@@ -24,7 +25,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "array.rows": (1, 4096),
     "array.cols": (1, 4096),
     "clock_hz": (1e6, 1e10),
-    "vector_lanes": (1, 65_536),
+    "vector_lanes": (0, 65_536),
     "alignment": (1, 4096),
     "launch_cycles": (0, 1_000_000_000),
     "bytes": (1024, 2**44),
@@ -115,7 +116,7 @@ class Spec:
     clock_hz: float
     sram: Memory
     dram: Memory
-    vector_lanes: int  # elementwise operations a cycle, beside the array
+    vector_lanes: int  # elementwise float operations a cycle, beside the array; 0: it has no float arithmetic
     weight_formats: tuple[str, ...]  # those of WEIGHT_FORMATS that the chip reads, the preferred one first
     alignment: int  # bytes, of every buffer; a power of two
     energy: Energy
