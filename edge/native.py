@@ -26,7 +26,7 @@ CHUNK = 32  # tokens per step: a cancelled prompt ends after at most so many mor
 
 
 class NativeRuntime(EdgeRuntime):
-    """A `StepExecutor` with one sequence and an identity block table.
+    """A `StepExecutor` with one sequence and an identity block table. Offers HiddenStates.
 
     block table   1  2  3  4 ...          block 0 is the null block
     positions     0..15, 16..31, ...      slot = 16 + position
@@ -53,7 +53,7 @@ class NativeRuntime(EdgeRuntime):
         self._executor = open_executor(model, num_blocks=1 + blocks, block_size=BLOCK_SIZE, threads=threads, backend=backend)
         self.kernel_id = self._executor.kernel_id
         self._table = np.arange(1, 1 + blocks, dtype=np.int32)[None, :]
-        self._vocab = self._executor.vocab_size
+        self._vocab, self.hidden_size = self._executor.vocab_size, self._executor.hidden_size
         self._length = 0
         self._cancelled = threading.Event()
         self._closed = False
@@ -66,6 +66,14 @@ class NativeRuntime(EdgeRuntime):
         return self._length
 
     def extend(self, ids: Sequence[int], rows: int = 1) -> NDArray[np.float32]:
+        return self._extend(ids, rows, None)
+
+    def extend_with_hidden(self, ids: Sequence[int], rows: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        hidden = np.empty((max(0, rows), self.hidden_size), dtype=np.float32)
+        return self._extend(ids, rows, hidden), hidden
+
+    def _extend(self, ids: Sequence[int], rows: int, hidden: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        """`hidden`: [rows, hidden_size], filled."""
         self._check_open()
         tokens = checked_ids(ids, rows, held=self._length, context=self.context, vocab=self._vocab)
         start = self._length
@@ -74,7 +82,9 @@ class NativeRuntime(EdgeRuntime):
         try:
             self._check_cancelled()
             for at in range(0, len(ids), CHUNK):
-                parts.append(self._step(tokens[at : at + CHUNK], first_row - at))
+                before, chunk = max(0, at - first_row), tokens[at : at + CHUNK]  # rows of earlier chunks
+                here = None if hidden is None else hidden[before : max(0, at + len(chunk) - first_row)]
+                parts.append(self._step(chunk, first_row - at, here))
                 self._check_cancelled()
         except BaseException as error:
             self._length = start
@@ -111,8 +121,9 @@ class NativeRuntime(EdgeRuntime):
         if self._closed:
             raise RuntimeClosed
 
-    def _step(self, tokens: NDArray[np.int32], first_row: int) -> NDArray[np.float32]:
-        """One chunk at the end of the sequence; logits of its tokens from index `first_row` on (which may lie past it, or before 0)."""
+    def _step(self, tokens: NDArray[np.int32], first_row: int, hidden: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        """One chunk at the end of the sequence; logits of its tokens from index `first_row` on (which may lie past it, or before 0), and
+        their states in `hidden`."""
         count = len(tokens)
         batch = StepBatch(
             token_ids=tokens,
@@ -121,7 +132,7 @@ class NativeRuntime(EdgeRuntime):
             block_tables=self._table,
             logit_rows=np.arange(max(0, first_row), count, dtype=np.int32),
         )
-        logits = self._executor.step(batch)
+        logits = self._executor.step(batch, hidden)
         self._length += count
         return logits
 

@@ -37,11 +37,16 @@ class StepExecutor(Protocol):
 
     kernel_id: str  # ISA and version; equality of results is promised within one kernel id
     vocab_size: int
+    hidden_size: int
     block_size: int  # tokens per block
     num_blocks: int  # block 0, the null block, included
 
-    def step(self, batch: StepBatch) -> NDArray[np.float32]:
-        """Run the model; return logits float32 [rows, vocab]. A row's result depends on its own sequence only."""
+    def step(self, batch: StepBatch, hidden: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """Run the model; return logits float32 [rows, vocab]. A row's result depends on its own sequence only.
+
+        `hidden`: C-contiguous float32 [rows, hidden_size], filled with what the head multiplies: the hidden state of the same rows after
+        the final norm, before a kernel rounds it. Asking for it changes no bit of the logits.
+        """
         ...
 
     def memory(self) -> MemoryReport: ...

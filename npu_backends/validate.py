@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..shared_protocol.errors import EngineFailed
 from .step import StepBatch
@@ -32,6 +33,15 @@ def check_batch(batch: StepBatch, *, vocab_size: int, num_blocks: int, block_siz
     inside = np.ones(max(tokens - 1, 0), bool)
     inside[start[1:-1][(start[1:-1] > 0) & (start[1:-1] < tokens)] - 1] = False
     _require(bool((steps[inside] == 1).all()), "positions of one sequence must be consecutive")
+
+
+def check_hidden(hidden: NDArray[np.float32] | None, rows: int, size: int) -> None:
+    """Raise EngineFailed unless the hidden states of `rows` rows can be written there; None: nobody asks for them."""
+    if hidden is not None:
+        good = isinstance(hidden, np.ndarray) and hidden.dtype == np.float32 and hidden.shape == (rows, size)
+        _require(
+            good and hidden.flags.c_contiguous and hidden.flags.writeable, f"hidden must be writable C-contiguous float32 [{rows}, {size}]"
+        )
 
 
 def _within(name: str, values: np.ndarray, limit: int) -> None:

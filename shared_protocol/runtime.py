@@ -103,6 +103,18 @@ class Branching(Protocol):
 
 
 @runtime_checkable
+class HiddenStates(Protocol):
+    """Offered by runtimes that can hand out what the model's head reads."""
+
+    hidden_size: int
+
+    def extend_with_hidden(self, ids: Sequence[int], rows: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As `extend`, with the same bits, and beside it the hidden states of the same rows after the final norm, float32
+        [rows, hidden_size]. Those do not depend on how the sequence was cut into calls either."""
+        ...
+
+
+@runtime_checkable
 class Snapshotting(Protocol):
     """Offered by runtimes that can hand out what they hold."""
 

@@ -16,7 +16,7 @@ from ...shared_protocol.errors import ConfigError, EngineFailed
 from ...shared_protocol.model import Model
 from ...shared_protocol.runtime import MemoryReport
 from ..step import StepBatch, StepExecutor
-from ..validate import check_batch
+from ..validate import check_batch, check_hidden
 from .library import Batch, load
 from .model_spec import model_spec
 from .process import peak_bytes, usable_cpus
@@ -42,7 +42,7 @@ class CpuExecutor(StepExecutor):
         self._arch = arch = model.architecture.for_context(num_blocks * block_size)
         _check_sizes(arch, block_size)
         self.kernel_id = self._native.kernel_id
-        self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
+        self.vocab_size, self.hidden_size, self.block_size, self.num_blocks = arch.vocab_size, arch.hidden_size, block_size, num_blocks
         self.threads = threads or usable_cpus()
         self._max_positions = arch.context_length
         self._weights = weights = Weights(model, self.threads, self._native)
@@ -52,7 +52,7 @@ class CpuExecutor(StepExecutor):
         if self._handle is None:
             raise EngineFailed(f"the kernels could not start: too little memory for {num_blocks} blocks, or for {self.threads} threads")
 
-    def step(self, batch: StepBatch) -> NDArray[np.float32]:
+    def step(self, batch: StepBatch, hidden: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         check_batch(
             batch,
             vocab_size=self.vocab_size,
@@ -60,6 +60,7 @@ class CpuExecutor(StepExecutor):
             block_size=self.block_size,
             max_positions=self._max_positions,
         )
+        check_hidden(hidden, len(batch.logit_rows), self.hidden_size)
         logits = np.empty((len(batch.logit_rows), self.vocab_size), np.float32)
         sequences, max_blocks = batch.block_tables.shape
         arguments = Batch(
@@ -80,7 +81,8 @@ class CpuExecutor(StepExecutor):
                 raise EngineFailed("this executor is closed")
             for table in self._tables.values():
                 table.fill(int(batch.positions.max()) + 1)
-            failed = self._native.library.hybrid_step(self._handle, ctypes.byref(arguments), logits.ctypes.data)
+            states = None if hidden is None else hidden.ctypes.data
+            failed = self._native.library.hybrid_step(self._handle, ctypes.byref(arguments), logits.ctypes.data, states)
         if failed:
             raise EngineFailed(f"too little memory for a step of {len(batch.token_ids)} tokens")
         return logits

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ...shared_protocol.errors import ConfigError
 
-ABI = 2  # HYBRID_ABI in kernels/api.h
+ABI = 3  # HYBRID_ABI in kernels/api.h
 ISAS = ("avx512", "avx2", "neon", "scalar")
 FILE_NAME = "libhybrid_kernels.dylib" if sys.platform == "darwin" else "libhybrid_kernels.so"
 
@@ -47,7 +47,7 @@ class Layer(ctypes.Structure):
 class ModelSpec(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_int32) for name in ("num_layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")),
-        *((name, ctypes.c_int32) for name in ("num_blocks", "block_size", "max_positions", "threads", "activation")),
+        *((name, ctypes.c_int32) for name in ("num_blocks", "block_size", "threads", "activation")),
         *((name, ctypes.c_float) for name in ("norm_eps", "attention_scale", "embedding_scale", "attention_softcap", "logit_softcap")),
         ("layers", ctypes.POINTER(Layer)),
         ("final_norm", ctypes.c_void_p),
@@ -158,7 +158,7 @@ def _declare(library: ctypes.CDLL) -> None:
     for function in (library.hybrid_isa, library.hybrid_kernel_id):
         function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_char_p
     library.hybrid_open.argtypes, library.hybrid_open.restype = [ctypes.POINTER(ModelSpec), ctypes.c_char_p], ctypes.c_void_p
-    library.hybrid_step.argtypes = [ctypes.c_void_p, ctypes.POINTER(Batch), ctypes.c_void_p]
+    library.hybrid_step.argtypes = [ctypes.c_void_p, ctypes.POINTER(Batch), ctypes.c_void_p, ctypes.c_void_p]
     library.hybrid_step.restype = ctypes.c_int32
     library.hybrid_memory.argtypes, library.hybrid_memory.restype = [ctypes.c_void_p], Memory
     library.hybrid_close.argtypes, library.hybrid_close.restype = [ctypes.c_void_p], None

@@ -48,7 +48,6 @@ def model_spec(
         vocab=arch.vocab_size,
         num_blocks=num_blocks,
         block_size=block_size,
-        max_positions=arch.context_length,
         threads=threads,
         activation=ACTIVATIONS.index(arch.activation),
         norm_eps=arch.norm_eps,

@@ -20,7 +20,7 @@ from ...shared_protocol.errors import EngineFailed
 from ...shared_protocol.model import Model
 from ...shared_protocol.runtime import MemoryReport
 from ..step import StepBatch, StepExecutor
-from ..validate import check_batch
+from ..validate import check_batch, check_hidden
 from .blas import one_blas_thread
 from .elementwise import ACTIVATIONS, Floats, attend, rotate, soft_cap
 from .process import peak_bytes
@@ -77,7 +77,7 @@ class ReferenceExecutor(StepExecutor):
     ) -> None:
         arch = model.architecture.for_context(num_blocks * block_size)
         self.kernel_id = reference_kernel_id(emulate_int8, kv_type)
-        self.vocab_size, self.block_size, self.num_blocks = arch.vocab_size, block_size, num_blocks
+        self.vocab_size, self.hidden_size, self.block_size, self.num_blocks = arch.vocab_size, arch.hidden_size, block_size, num_blocks
         self.architecture = arch
         self._multiply = _multiply_rounded if emulate_int8 else _multiply
         weights = {name: dequantize(tensor) for name, tensor in model.tensors.items()}
@@ -94,7 +94,7 @@ class ReferenceExecutor(StepExecutor):
         except MemoryError:
             raise EngineFailed(f"too little memory for {num_blocks} blocks") from None
 
-    def step(self, batch: StepBatch) -> Floats:
+    def step(self, batch: StepBatch, hidden: Floats | None = None) -> Floats:
         if self._cache is None:
             raise EngineFailed("this executor is closed")
         check_batch(
@@ -104,11 +104,12 @@ class ReferenceExecutor(StepExecutor):
             block_size=self.block_size,
             max_positions=self.architecture.context_length,
         )
+        check_hidden(hidden, len(batch.logit_rows), self.hidden_size)
         # hostile weights may overflow; the sampler refuses what is not finite
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._run(batch, self._cache)
+            return self._run(batch, self._cache, hidden)
 
-    def _run(self, batch: StepBatch, cache: Cache) -> Floats:
+    def _run(self, batch: StepBatch, cache: Cache, out: Floats | None) -> Floats:
         arch, multiply = self.architecture, self._multiply
         for table in self._tables:
             table.fill(int(batch.positions.max()) + 1)
@@ -131,7 +132,10 @@ class ReferenceExecutor(StepExecutor):
                 hidden[row] = hidden[row] + self._normalise(fed_forward, layer.post_ffn_norm)
         logits = np.empty((len(batch.logit_rows), self.vocab_size), np.float32)
         for index, row in enumerate(batch.logit_rows):
-            logits[index] = soft_cap(multiply(self._head, self._normalise(hidden[row], self._final_norm)), arch.logit_softcap)
+            last = self._normalise(hidden[row], self._final_norm)
+            logits[index] = soft_cap(multiply(self._head, last), arch.logit_softcap)
+            if out is not None:
+                out[index] = last
         return logits
 
     def _slots(self, batch: StepBatch) -> list[NDArray[np.int64]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 from hybrid.edge import native
 from hybrid.edge.native import NativeRuntime
-from hybrid.shared_protocol.errors import Cancelled
+from hybrid.shared_protocol.errors import Cancelled, InvalidRequest
 from hybrid.shared_protocol.model import Model
+from hybrid.shared_protocol.runtime import HiddenStates
 
 
 @pytest.fixture
@@ -37,3 +39,25 @@ def test_a_cancelled_extend_ends_after_its_chunk_and_holds_nothing(tiny: NativeR
     assert tiny.length == 0
     tiny.extend([1] * 50)  # one cancellation ends one extend
     assert tiny.length == 50
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 33, 45])
+def test_hidden_states_come_with_the_same_logits_however_the_sequence_was_cut(tiny: NativeRuntime, rows: int) -> None:
+    ids = [(i * 7919 + 11) % 320 for i in range(45)]
+    _, every = tiny.extend_with_hidden(ids, rows=45)
+    tiny.truncate(0)
+    logits = tiny.extend(ids, rows=rows)
+    for first in (0, 1, 13, 44):
+        tiny.truncate(0)
+        tiny.extend(ids[:first], rows=0)
+        wanted = min(rows, 45 - first)
+        found, states = tiny.extend_with_hidden(ids[first:], rows=wanted)
+        np.testing.assert_array_equal(found, logits[rows - wanted :])
+        np.testing.assert_array_equal(states, every[45 - wanted :])
+        assert states.shape == (wanted, tiny.hidden_size)
+
+
+def test_a_runtime_that_gives_hidden_states_says_so(tiny: NativeRuntime) -> None:
+    assert isinstance(tiny, HiddenStates)
+    with pytest.raises(InvalidRequest, match="rows must be between 0 and the 2 tokens fed, found -1"):
+        tiny.extend_with_hidden([1, 2], rows=-1)

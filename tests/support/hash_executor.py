@@ -30,6 +30,7 @@ class HashExecutor(StepExecutor):
 
     kernel_id = "hash-1"
     vocab_size = VOCAB
+    hidden_size = 0
 
     def __init__(
         self,
@@ -45,7 +46,8 @@ class HashExecutor(StepExecutor):
         self._cursed = cursed
         self._cache = [0xDEADBEEF] * (num_blocks * block_size)
 
-    def step(self, batch: StepBatch) -> np.ndarray:
+    def step(self, batch: StepBatch, hidden: np.ndarray | None = None) -> np.ndarray:
+        assert hidden is None, "hashes have none"
         for array in (batch.token_ids, batch.positions, batch.query_start, batch.block_tables, batch.logit_rows):
             assert array.dtype == np.int32 and array.flags.c_contiguous
         self.steps.append(len(batch.token_ids))

@@ -35,7 +35,7 @@ ROUNDING = {"scalar": twice_rounded, "avx2": once_rounded, "avx512": once_rounde
 
 
 class KernelTwin:
-    """One model; `logits_of` computes each position as the kernels would."""
+    """One model; `run` computes each position as the kernels would."""
 
     def __init__(self, model: Model, multiply_add: MultiplyAdd) -> None:
         self.arch = model.architecture
@@ -43,12 +43,15 @@ class KernelTwin:
         self.multiply_add = multiply_add
 
     def logits_of(self, ids: Sequence[int], first: int = 0) -> np.ndarray:
-        """Logits of the positions of one sequence from `first` on, float32 [tokens, vocabulary]."""
+        return self.run(ids, first)[0]
+
+    def run(self, ids: Sequence[int], first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Logits and hidden states of the positions of one sequence from `first` on, float32 [tokens, vocabulary] and [tokens, hidden]."""
         arch = self.arch
         keys = np.zeros((arch.num_layers, len(ids), arch.num_kv_heads, arch.head_dim), np.float16)
         values = np.zeros_like(keys)
         head = "token_embd.weight" if arch.tied_embeddings else "output.weight"
-        rows = []
+        rows, states = [], []
         for position, token in enumerate(ids):
             hidden = _embedding(self.tensors["token_embd.weight"], token) * f32(arch.embedding_scale)
             for number in range(arch.num_layers):
@@ -59,9 +62,10 @@ class KernelTwin:
                     break
                 hidden = self._layer(number, hidden, normed, position, *seen)
             else:
-                logits = self._multiply(head, self._norm("output_norm.weight", hidden))
+                states.append(self._norm("output_norm.weight", hidden))
+                logits = self._multiply(head, states[-1])
                 rows.append(self._capped(logits, arch.logit_softcap) if arch.logit_softcap else logits)
-        return np.array(rows)
+        return np.array(rows), np.array(states)
 
     def _store(self, number: int, normed: np.ndarray, position: int, keys: np.ndarray, values: np.ndarray) -> None:
         keys[-1] = self._rotated_heads(number, "attn_k", normed, position)

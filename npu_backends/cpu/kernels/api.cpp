@@ -37,14 +37,14 @@ void* hybrid_open(const HybridModelSpec* spec, const char* isa) {
     }
 }
 
-int32_t hybrid_step(void* handle, const HybridBatch* batch, float* logits) {
+int32_t hybrid_step(void* handle, const HybridBatch* batch, float* logits, float* hidden_states) {
     Model& model = *static_cast<Model*>(handle);
     try {
         model.prepare(*batch);
     } catch (const std::bad_alloc&) {
         return 1;
     }
-    run_step(model, *batch, logits);
+    run_step(model, *batch, logits, hidden_states);
     return 0;
 }
 

@@ -1,12 +1,12 @@
 // The plain C interface of the native CPU kernels: what Python's ctypes sees. No exception crosses it.
 //
-//   hybrid_open (weights, sizes) -> handle;  hybrid_step (handle, ragged batch) -> logits;  hybrid_close (handle)
+//   hybrid_open (weights, sizes) -> handle;  hybrid_step (handle, ragged batch) -> logits, hidden states;  hybrid_close (handle)
 //
-// The caller has checked every index (validate.py): ids < vocab, positions < max_positions, blocks < num_blocks.
+// The caller has checked every index (validate.py): ids < vocab, positions < rows of the rotary tables, blocks < num_blocks.
 #pragma once
 #include <cstdint>
 
-#define HYBRID_ABI 2  // changes with any struct below; library.py refuses another number
+#define HYBRID_ABI 3  // changes with any struct or function below; library.py refuses another number
 
 #define HYBRID_EXPORT __attribute__((visibility("default")))
 
@@ -25,7 +25,7 @@ struct HybridMatrix {
 //   interleaved   x0 x1 | x2 x3 | ...             pair i is (2i, 2i + 1);  table: cos, sin of pair 0, cos, sin of pair 1, ...
 //   else          x0 ... x(n-1) | xn ... x(2n-1)  pair i is (i, n + i);    table: cos of all n pairs, then sin of all n
 struct HybridRotary {
-    const float* table;  // [max_positions][2 * pairs]
+    const float* table;  // [positions][2 * pairs]
     int32_t pairs;       // n, a multiple of 8; what lies behind 2n inputs of a head stays as it is
     int32_t interleaved;
 };
@@ -46,7 +46,7 @@ enum HybridActivation : int32_t { HYBRID_SILU = 0, HYBRID_GELU_TANH = 1 };
 
 struct HybridModelSpec {
     int32_t num_layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
-    int32_t num_blocks, block_size, max_positions, threads;
+    int32_t num_blocks, block_size, threads;
     int32_t activation;       // HybridActivation, of the gate
     float norm_eps;
     float attention_scale;    // multiplies the scores
@@ -86,8 +86,9 @@ HYBRID_EXPORT const char* hybrid_kernel_id(const char* isa);
 // Null when memory is short, a thread cannot start, or the ISA is not there.
 HYBRID_EXPORT void* hybrid_open(const HybridModelSpec* spec, const char* isa);
 
-// Run one step; logits is float32 [logit_rows][vocab]. 0, or 1 when memory is short (nothing was computed).
-HYBRID_EXPORT int32_t hybrid_step(void* handle, const HybridBatch* batch, float* logits);
+// Run one step; logits is float32 [logit_rows][vocab], hidden_states float32 [logit_rows][hidden]: what the head multiplies, before it is
+// rounded; null when nobody asks. 0, or 1 when memory is short (nothing was computed).
+HYBRID_EXPORT int32_t hybrid_step(void* handle, const HybridBatch* batch, float* logits, float* hidden_states);
 
 HYBRID_EXPORT HybridMemory hybrid_memory(const void* handle);
 

@@ -87,7 +87,7 @@ struct Model {
     int64_t scratch_stride = 0;
 };
 
-// One whole step; the buffers are large enough.
-void run_step(Model& model, const HybridBatch& batch, float* logits);
+// One whole step; the buffers are large enough. hidden_states may be null.
+void run_step(Model& model, const HybridBatch& batch, float* logits, float* hidden_states);
 
 }  // namespace hybrid

@@ -109,10 +109,14 @@ void Step::gate_and_up(const HybridLayer& weights) {
     });
 }
 
-// Logits of the rows that were asked for, written where they belong, except that the last panel of the vocabulary may be part padding.
+// Logits of the rows that were asked for, written where they belong, except that the last panel of the vocabulary may be part padding; and
+// the rows that the head multiplies, where somebody asks for them.
 void Step::predict() {
     const Activations inputs = m_.narrow.view(s_.hidden);
-    member_.for_each(batch_.logit_rows, [&](int row) { normalise_row(batch_.logit_index[row], m_.spec.final_norm, inputs, row); });
+    member_.for_each(batch_.logit_rows, [&](int row) {
+        normalise_row(batch_.logit_index[row], s_.final_norm, inputs, row);
+        if (hidden_states_ != nullptr) copy(hidden_states_ + static_cast<int64_t>(row) * s_.hidden, scratch_, s_.hidden);
+    });
     for_each_panels(s_.vocab, batch_.logit_rows, [&](int first, int count, int column, int width) {
         const int columns = std::min(width, s_.vocab - column);
         float* const logits = logits_ + static_cast<int64_t>(first) * s_.vocab + column;
@@ -127,8 +131,8 @@ void Step::predict() {
     });
 }
 
-void run_step(Model& model, const HybridBatch& batch, float* logits) {
-    model.pool.run([&](Member& member) { Step(model, batch, logits, member).run(); });
+void run_step(Model& model, const HybridBatch& batch, float* logits, float* hidden_states) {
+    model.pool.run([&](Member& member) { Step(model, batch, logits, hidden_states, member).run(); });
 }
 
 }  // namespace hybrid

@@ -11,12 +11,13 @@ namespace hybrid {
 
 class Step {
    public:
-    Step(Model& model, const HybridBatch& batch, float* logits, Member& member)
+    Step(Model& model, const HybridBatch& batch, float* logits, float* hidden_states, Member& member)
         : m_(model),
           s_(model.spec),
           k_(model.kernels),
           batch_(batch),
           logits_(logits),
+          hidden_states_(hidden_states),
           member_(member),
           scratch_(model.scratch.get() + member.index() * model.scratch_stride) {}
 
@@ -72,6 +73,7 @@ class Step {
     const Kernels& k_;
     const HybridBatch& batch_;
     float* logits_;
+    float* hidden_states_;  // of the rows of the logits, or null
     Member& member_;
     Activations inputs_{};  // of the next projection, after a norm
     float* scratch_;        // this thread's
