@@ -1,0 +1,110 @@
+"""The page of `hybrid compile`: what runs where, how memory is laid out, what bounds the speed, and what a chip refused."""
+
+from __future__ import annotations
+
+from html import escape
+
+from ...compiler.report import CompileReport, GraphReport, OpReport
+from .page import page, section, table, tiles
+from .plan_chart import in_bytes, plan_chart
+from .roofline_chart import roofline_chart
+from .segments_chart import CHIPS, NPU, segments_chart
+
+
+def compiled_page(report: CompileReport) -> str:
+    target = report.target
+    subtitle = (
+        f"{report.model} ({report.file_hash[:12]}) as {report.scheme}, {report.context:,} tokens of context, for {target.name}: "
+        f"{target.macs_per_cycle:,} multiply-accumulates a cycle at {target.clock_hz / 1e6:,.0f} MHz, "
+        f"{target.dram_bytes_per_s / 1e9:.3g} GB/s, {in_bytes(target.sram_bytes)} on the chip. "
+        f"Its figures are {target.kind}: {target.source}. Speeds are predictions of a model, not measurements."
+    )
+    parts = [tiles(_first(report))]
+    for graph in report.graphs:
+        parts += _graph_parts(report, graph)
+    return page(f"{report.model} on {target.name}", subtitle, parts)
+
+
+def _first(report: CompileReport) -> list[tuple[str, str]]:
+    first = []
+    for graph in report.graphs:
+        share = f"{graph.tokens_per_s / graph.roofline_tokens_per_s:.0%} of its roofline" if graph.roofline_tokens_per_s else ""
+        first.append((f"tokens/s, {graph.name} ({share})", f"{graph.tokens_per_s:,.1f}"))
+    worst = max((arena.ratio for graph in report.graphs for arena in graph.arenas), default=1.0)
+    first += [
+        ("largest memory plan over its bound", f"{worst:.3f}"),
+        ("weights", in_bytes(report.weights_bytes)),
+        ("keys and values", in_bytes(report.kv_bytes)),
+    ]
+    return first
+
+
+def _graph_parts(report: CompileReport, graph: GraphReport) -> list[str]:
+    tokens = "one token" if graph.rows == 1 else f"{graph.rows} tokens"
+    facts = (
+        f"A run of {tokens}: {graph.macs / 1e6:,.1f} million multiply-accumulates, {in_bytes(graph.bytes_weights)} of weights, "
+        f"{graph.cycles:,} cycles of the chip, {graph.seconds * 1e3:,.3g} ms, {graph.joules * 1e3:.3g} mJ. "
+        f"{graph.ops_captured} operations became {graph.ops_fused}; fusion saves {in_bytes(graph.bytes_saved_by_fusion)} of traffic."
+    )
+    parts = [section(f"{graph.name}: who works when", facts, segments_chart(graph))]
+    roofline = roofline_chart(graph, report.target)
+    if roofline is not None:
+        note = "Under the slope memory is the limit, under the flat roof arithmetic is. A dot is as large as its share of the time."
+        parts.append(section(f"{graph.name}: roofline", note, roofline))
+    for arena in graph.arenas:
+        within = f" of {in_bytes(arena.capacity)}" if arena.capacity else ""
+        proof = ", proved smallest" if arena.optimal else ""
+        note = (
+            f"{in_bytes(arena.size)}{within}; {in_bytes(arena.bound)} live at once at most (dashed): {arena.ratio:.3f} times the bound, "
+            f"by {arena.planner}{proof}. {len(arena.buffers)} buffers."
+        )
+        if arena.buffers:
+            parts.append(section(f"{graph.name}: memory plan, {arena.name}", note, plan_chart(arena)))
+    parts.append(section(f"{graph.name}: operations and tiles", "Those that are alike in one row, the costliest first.", _ops(graph)))
+    if graph.refused:
+        rows = [
+            (f"<code>{escape(one.kind)}</code>", escape(one.chip), str(one.count), f"<code>{escape(one.first)}</code>", escape(one.reason))
+            for one in graph.refused
+        ]
+        head = ("operation", "chip", "times", "first", "why not")
+        parts.append(
+            section(f"{graph.name}: refused", "What the chip does not take runs on the processor.", table(head, rows, numbers=(2,)))
+        )
+    return parts
+
+
+def _ops(graph: GraphReport) -> str:
+    head = (
+        "operation",
+        "chip",
+        "times",
+        "m x n x k",
+        "tile",
+        "dataflow",
+        "utilisation",
+        "cycles",
+        "share",
+        "bytes moved",
+        "over the least",
+    )
+    total = sum(op.seconds for op in graph.ops) or 1.0
+    rows = [_op_row(op, op.seconds / total) for op in sorted(graph.ops, key=lambda op: -op.seconds)]
+    return table(head, rows, numbers=(2, 6, 7, 8, 9, 10))
+
+
+def _op_row(op: OpReport, share: float) -> list[str]:
+    name = " + ".join(op.body) if op.body else op.kind
+    colour = CHIPS.get(op.chip, NPU)
+    return [
+        f"<code>{escape(name)}</code>",
+        f'<span class="badge" style="background:{colour}">{escape(op.chip)}</span>',
+        str(op.count),
+        f"{op.m} x {op.n} x {op.k}" if op.m is not None else "",
+        " x ".join(map(str, op.tile)) if op.tile else "",
+        f"{op.dataflow} {op.order or ''}" if op.dataflow else "",
+        f"{op.utilisation:.1%}" if op.utilisation is not None else "",
+        f"{op.cycles:,}",
+        f"{share:.1%}",
+        in_bytes(op.bytes),
+        f"{op.bytes / op.bound_bytes:.2f}" if op.bound_bytes else "",
+    ]
