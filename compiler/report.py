@@ -58,6 +58,16 @@ class OpReport(msgspec.Struct, frozen=True):
     utilisation: float | None  # of the array while it works
 
 
+class FlowReport(msgspec.Struct, frozen=True):
+    """One operation of the graph, in the order in which they run."""
+
+    name: str
+    kind: str
+    body: tuple[str, ...]
+    chip: str
+    shape: tuple[int, ...]  # of its first output
+
+
 class RefusalReport(msgspec.Struct, frozen=True):
     """Operations that a chip does not take, and why."""
 
@@ -82,6 +92,8 @@ class GraphReport(msgspec.Struct, frozen=True):
     tokens_per_s: float
     roofline_tokens_per_s: float  # if arithmetic and memory were both fully used and overlapped
     bytes_saved_by_fusion: int
+    flow: tuple[FlowReport, ...]  # the first layer, and what stands before and after all of them
+    layers: int  # that are like the first
     segments: tuple[SegmentReport, ...]
     ops: tuple[OpReport, ...]
     refused: tuple[RefusalReport, ...]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from html import escape
 
 from ...compiler.report import CompileReport, GraphReport, OpReport
+from .flow_chart import flow_chart
 from .page import page, section, table, tiles
 from .plan_chart import in_bytes, plan_chart
 from .roofline_chart import roofline_chart
-from .segments_chart import CHIPS, NPU, segments_chart
+from .segments_chart import chip_colour, segments_chart
 
 
 def compiled_page(report: CompileReport) -> str:
@@ -47,6 +48,9 @@ def _graph_parts(report: CompileReport, graph: GraphReport) -> list[str]:
         f"{graph.ops_captured} operations became {graph.ops_fused}; fusion saves {in_bytes(graph.bytes_saved_by_fusion)} of traffic."
     )
     parts = [section(f"{graph.name}: who works when", facts, segments_chart(graph))]
+    if graph.flow:
+        note = f"One of {graph.layers} layers that are alike, with what stands before and after them. A box is what runs as one operation."
+        parts.append(section(f"{graph.name}: the graph", note, flow_chart(graph)))
     roofline = roofline_chart(graph, report.target)
     if roofline is not None:
         note = "Under the slope memory is the limit, under the flat roof arithmetic is. A dot is as large as its share of the time."
@@ -94,10 +98,9 @@ def _ops(graph: GraphReport) -> str:
 
 def _op_row(op: OpReport, share: float) -> list[str]:
     name = " + ".join(op.body) if op.body else op.kind
-    colour = CHIPS.get(op.chip, NPU)
     return [
         f"<code>{escape(name)}</code>",
-        f'<span class="badge" style="background:{colour}">{escape(op.chip)}</span>',
+        f'<span class="badge" style="background:{chip_colour(op.chip)}">{escape(op.chip)}</span>',
         str(op.count),
         f"{op.m} x {op.n} x {op.k}" if op.m is not None else "",
         " x ".join(map(str, op.tile)) if op.tile else "",

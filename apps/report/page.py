@@ -40,6 +40,10 @@ tr.ours td { color: var(--ours); font-weight: 600 } code { font: .85em ui-monosp
 .passed { color: #009e73 } .failed { color: #d55e00; font-weight: 600 }
 svg { width: 100%; height: auto; display: block } svg text { fill: var(--soft); font-size: 12px } svg .grid { stroke: var(--line) }
 svg .strong { fill: var(--ink) } svg .ours { stroke: var(--ours) } svg .oursfill { fill: var(--ours) } svg .ink { stroke: var(--soft) }
+.flow { display: flex; flex-wrap: wrap; gap: .5rem 1.4rem }
+.step { position: relative; border: 1px solid; border-left-width: 5px; border-radius: 6px; padding: .3rem .6rem;
+  font: .82em ui-monospace, monospace }
+.step span { color: var(--soft) } .step + .step::before { content: "→"; position: absolute; left: -1.35rem; color: var(--soft) }
 .key { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; color: var(--soft); font-size: .85rem; margin-top: .4rem }
 .key i { display: inline-block; width: 1.1rem; height: .6rem; border-radius: 2px; margin-right: .4rem }
 """

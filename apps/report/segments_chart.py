@@ -6,8 +6,9 @@ from ...compiler.report import GraphReport
 from .page import key
 from .svg import Frame, text, ticks
 
-CHIPS = {"cpu": "#3b8fd0"}
-NPU = "#c2410c"
+
+def chip_colour(chip: str) -> str:
+    return "#3b8fd0" if chip == "cpu" else "#c2410c"
 
 
 def segments_chart(graph: GraphReport) -> str:
@@ -20,8 +21,8 @@ def segments_chart(graph: GraphReport) -> str:
     for segment in graph.segments:
         lane = len(chips) - 1 - chips.index(segment.chip)
         title = f"{segment.name} on {segment.chip}: {segment.ops} operations, {segment.seconds * 1e3:.4g} ms, {segment.cycles:,} cycles"
-        style = f"fill:{CHIPS.get(segment.chip, NPU)};stroke:var(--card);stroke-width:.5"
+        style = f"fill:{chip_colour(segment.chip)};stroke:var(--card);stroke-width:.5"
         parts.append(frame.box(began * 1e3, (began + segment.seconds) * 1e3, lane + 0.12, lane + 0.88, title, style=style))
         began += segment.seconds
     parts.append(text(frame.width / 2, frame.height - 8, "ms", anchor="middle"))
-    return frame.draw(f"Segments of {graph.name}", parts) + key([(chip, CHIPS.get(chip, NPU)) for chip in chips])
+    return frame.draw(f"Segments of {graph.name}", parts) + key([(chip, chip_colour(chip)) for chip in chips])

@@ -8,6 +8,7 @@ from hybrid.apps.report.plan_chart import in_bytes
 from hybrid.compiler.report import (
     ArenaReport,
     CompileReport,
+    FlowReport,
     GraphReport,
     OpReport,
     PlacedReport,
@@ -34,7 +35,7 @@ SEGMENTS = (
 GRAPH = GraphReport(
     name="decode", rows=1, ops_captured=600, ops_fused=181, macs=10_000_000, bytes_weights=10_000_000, cycles=900_000, seconds=1e-3,
     seconds_pipelined=None, joules=2e-3, tokens_per_s=1000.0, roofline_tokens_per_s=1600.0, bytes_saved_by_fusion=4096,
-    segments=SEGMENTS,
+    flow=(FlowReport(EVIL, "fused", ("linear_i8", "add"), "systolic", (1, 576)),), layers=30, segments=SEGMENTS,
     ops=(PRODUCT, PLAIN), refused=(RefusalReport("scores", "systolic", EVIL, 30, "scores.0"),), arenas=(ARENA,),
 )  # fmt: skip
 REPORT = CompileReport(EVIL, "0" * 64, "w8a8", 2048, CHIP, CHIP, 10_000_000, 4096, {"rounded": 3}, (GRAPH,), None)
@@ -61,7 +62,7 @@ def test_a_page_shows_speed_bounds_plans_tiles_and_refusals(tmp_path: Path) -> N
 
 
 def test_a_page_of_a_graph_without_products_or_buffers_has_no_empty_chart(tmp_path: Path) -> None:
-    bare = msgspec.structs.replace(GRAPH, ops=(PLAIN,), arenas=(), refused=(), segments=GRAPH.segments[1:])
+    bare = msgspec.structs.replace(GRAPH, ops=(PLAIN,), arenas=(), refused=(), flow=(), segments=GRAPH.segments[1:])
     words = page_of(msgspec.structs.replace(REPORT, graphs=(bare,)), tmp_path)
     assert "roofline" not in words.partition("operations and tiles")[0].partition("who works when")[2] and "refused" not in words
 
