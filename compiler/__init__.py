@@ -1,1 +1,1 @@
-"""From a model to a chip (nothing is here yet)."""
+"""From a model to a chip."""
