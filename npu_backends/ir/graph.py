@@ -30,10 +30,10 @@ class Graph:
     def __post_init__(self) -> None:
         known: dict[str, Value] = {}
         for value in (*self.inputs, *self.constants):
-            _make(known, value)
+            make(known, value)
         overwritten: set[str] = set()
         for op in self.ops:
-            _check(op, known, overwritten)
+            check_op(op, known, overwritten)
         for value in self.outputs:
             if known.get(value.name) != value:
                 raise GraphInvalid(f"the output {value} of {self.name} is not made in it")
@@ -52,14 +52,15 @@ class Graph:
             yield from op.outputs
 
 
-def _make(known: dict[str, Value], value: Value) -> None:
+def make(known: dict[str, Value], value: Value) -> Value:
+    """Add a value to those that are known."""
     if value.name in known:
         raise GraphInvalid(f"{value.name} is made twice")
-    known[value.name] = value
+    return known.setdefault(value.name, value)
 
 
-def _check(op: Op, known: dict[str, Value], overwritten: set[str]) -> None:
-    """One operation, whose outputs are then known."""
+def check_op(op: Op, known: dict[str, Value], overwritten: set[str]) -> None:
+    """Whether one operation holds together, after those that made what is known. Its outputs are then known too."""
     if not op.outputs:
         raise GraphInvalid(f"an operation {op.kind} makes nothing")
     for value in op.inputs:
@@ -79,7 +80,7 @@ def _check(op: Op, known: dict[str, Value], overwritten: set[str]) -> None:
         if place is not None:
             overwritten.add(op.inputs[place].name)
     for value in op.outputs:
-        _make(known, value)
+        make(known, value)
 
 
 def _check_body(op: Op, known: dict[str, Value], overwritten: set[str]) -> None:
@@ -90,7 +91,7 @@ def _check_body(op: Op, known: dict[str, Value], overwritten: set[str]) -> None:
         for value in inner.outputs:
             if value.name in known:
                 raise GraphInvalid(f"{value.name} is made inside {op.name} and outside of it")
-        _check(inner, inside, overwritten)
+        check_op(inner, inside, overwritten)
     for value in op.outputs:
         if inside.get(value.name) != value:
             raise GraphInvalid(f"the fused operation {op.name} does not make {value}")
