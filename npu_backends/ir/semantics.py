@@ -6,7 +6,7 @@ bits. Products of int8 are exact: at most 1,024 of them are added in float32, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -19,16 +19,30 @@ from .op import Op
 
 Array = NDArray[Any]
 EXACT = 1024  # 1,024 * 127 * 128 < 2^24
+AT_ONCE = 1 << 18  # weights that are float32 at any moment, of a row of the usual size
 QUIETEST = np.float32(1e-30)  # rows below it are zero
 
 
 def integer_products(codes: Array, weights: Array) -> NDArray[np.int32]:
     """int8 [R,K] times the transpose of int8 or 4-bit [N,K], added up in int32 [R,N], exactly."""
-    total = np.zeros((len(codes), len(weights)), np.int32)
-    for at in range(0, codes.shape[1], EXACT):
-        part = codes[:, at : at + EXACT].astype(np.float32) @ weights[:, at : at + EXACT].astype(np.float32).T
-        total += part.astype(np.int32)
+    total = np.empty((len(codes), len(weights)), np.int32)
+    floats = codes.astype(np.float32)
+    for outputs, block in _blocks(weights):
+        first, *rest = range(0, codes.shape[1], EXACT)
+        total[:, outputs] = floats[:, first : first + EXACT] @ block[:, first : first + EXACT].T
+        for at in rest:
+            total[:, outputs] += (floats[:, at : at + EXACT] @ block[:, at : at + EXACT].T).astype(np.int32)
     return total
+
+
+def _blocks(weights: Array) -> Iterator[tuple[slice, Floats]]:
+    """Some outputs' codes at a time as float32, always in the same memory, so that they stay in the cache."""
+    step = max(512, AT_ONCE // weights.shape[1])
+    floats = np.empty((min(step, len(weights)), weights.shape[1]), np.float32)
+    for at in range(0, len(weights), step):
+        part = weights[at : at + step]
+        floats[: len(part)] = part
+        yield slice(at, at + step), floats[: len(part)]
 
 
 def quantise_rows(x: Floats, static: float | None) -> tuple[NDArray[np.int8], Floats]:
@@ -51,13 +65,22 @@ def linear_i8(codes: Array, scales: Floats, weights: Array, weight_scales: Float
 
 
 def linear_g32(codes: Array, scales: Floats, weights: Array, weight_scales: Floats, offsets: Floats | None = None) -> Floats:
-    """A weight is code * scale (+ offset) of its group of 32. Groups are added in float32, in ascending order."""
+    """A weight is code * scale (+ offset) of its group of 32. Per output, in float32, starting at 0, for every group in ascending order:
+    plus (sum of products) * scale, then, where there are offsets, plus (sum of codes) * offset; in the end times the row's scale."""
+    grouped = codes.astype(np.float32).reshape(len(codes), -1, GROUP).transpose(1, 0, 2)  # [groups, R, 32]
+    code_sums = grouped.sum(axis=2, keepdims=True)  # exact, as the products are
+    grouped = np.ascontiguousarray(grouped)
     total = np.zeros((len(codes), len(weights)), np.float32)
-    for group in range(codes.shape[1] // GROUP):
-        columns = slice(group * GROUP, (group + 1) * GROUP)
-        total += integer_products(codes[:, columns], weights[:, columns]).astype(np.float32) * weight_scales[:, group]
-        if offsets is not None:
-            total += codes[:, columns].sum(axis=1, dtype=np.int32).astype(np.float32)[:, None] * offsets[:, group]
+    for outputs, block in _blocks(weights):
+        part, block_scales = total[:, outputs], np.ascontiguousarray(weight_scales[outputs].T)
+        block_offsets = np.ascontiguousarray(offsets[outputs].T) if offsets is not None else None
+        products = grouped @ block.reshape(len(block), -1, GROUP).transpose(1, 2, 0)  # [groups, R, outputs]
+        for group, product in enumerate(products):
+            product *= block_scales[group]
+            part += product
+            if block_offsets is not None:
+                np.multiply(code_sums[group], block_offsets[group], out=product)
+                part += product
     result: Floats = total * scales[:, None]
     return result
 
