@@ -1,0 +1,110 @@
+"""Every value has a place, and a graph that runs in those places computes what the interpreter does."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hybrid.compiler.memory.greedy import ORDERS
+from hybrid.compiler.memory.layout import Layout, lay_out
+from hybrid.compiler.memory.plan import MemoryPlan, make_plan
+from hybrid.npu_backends.base import Segment
+from hybrid.npu_backends.cpu.adapter import CpuAdapter
+from hybrid.npu_backends.ir.graph import Graph, subgraph
+from hybrid.npu_backends.ir.interpret import interpret
+from hybrid.npu_backends.ir.op import Op
+from hybrid.npu_backends.ir.value import ARRAYS, Value
+from hybrid.npu_backends.preset import load_preset
+from hybrid.shared_protocol.errors import PlanInvalid
+from hybrid.tests.support.graphs import random_arrays, random_graph
+
+CPU = CpuAdapter(load_preset("host-cpu"))
+
+
+def planner(buffers: tuple) -> MemoryPlan:
+    return make_plan(buffers, ORDERS["size"](buffers), "size")
+
+
+def cut(graph: Graph, source: random.Random) -> list[Segment]:
+    bounds = sorted({0, len(graph.ops), *source.sample(range(len(graph.ops)), 2)})
+    return [
+        Segment(f"s{low}", source.choice(("npu", "cpu")), subgraph(graph, f"s{low}", graph.ops[low:high])) for low, high in pairwise(bounds)
+    ]
+
+
+def run(graph: Graph, segments: list[Segment], layout: Layout, constants: dict, inputs: dict) -> dict[str, np.ndarray]:
+    """All segments one after the other in arenas that begin as rubbish."""
+    arenas = {name: np.full(size, 0xFF, np.uint8) for name, size in layout.arenas.items()}
+    views = {}
+    for name, value in {value.name: value for value in graph.values()}.items():
+        if name in layout.placements:
+            place = layout.placements[name]
+            part = arenas[place.arena][place.offset : place.offset + value.elements * ARRAYS[value.dtype].itemsize]
+            views[name] = part.view(ARRAYS[value.dtype]).reshape(value.shape)
+    for name, array in inputs.items():
+        views[name][:] = array
+    for segment in segments:
+        handle = CPU.load(CPU.lower(segment, layout.plan_of(segment, {})), constants)
+        CPU.run(handle, {value.name: views[value.name] for value in segment.graph.values() if value.name in views})
+    return {value.name: views[value.name].copy() for value in graph.outputs}
+
+
+def test_any_graph_however_it_is_cut_computes_in_its_places_what_the_interpreter_does() -> None:
+    for seed in range(60):
+        source = random.Random(seed)
+        graph = random_graph(source, 14)
+        segments = cut(graph, source)
+        constants, inputs = random_arrays(graph, seed)
+        wanted = interpret(graph, constants, inputs)
+        for room in (0, 600, 1 << 20):
+            layout = lay_out(graph, segments, planner, alignment=16, scratch={"npu": room})
+            assert layout.plans["sram"].size <= room
+            found = run(graph, segments, layout, constants, inputs)
+            assert found.keys() == wanted.keys()
+            for name, array in wanted.items():
+                assert found[name].tobytes() == array.tobytes(), f"{name} of the graph of seed {seed} with {room} bytes on the chip"
+
+
+def chain(count: int) -> Graph:
+    values = [Value(f"v{number}", (4, 16), "f32") for number in range(count + 1)]
+    gain = Value("gain", (16,), "f32")
+    ops = [Op("rms_norm", (x, gain), (y,), (("eps", 1e-5),)) for x, y in pairwise(values)]
+    return Graph("chain", (values[0],), (gain,), tuple(ops), (values[-1],))
+
+
+def test_where_the_chip_has_too_little_room_what_is_read_least_stands_outside() -> None:
+    values = [Value(name, (4, 16), "f32") for name in ("x", "once", "twice", "a", "b", "c")]
+    x, once, twice, a, b, c = values
+    ops = (
+        Op("silu", (x,), (twice,)),
+        Op("gelu", (x,), (once,)),
+        Op("add", (twice, x), (a,)),
+        Op("add", (a, twice), (b,)),
+        Op("add", (b, once), (c,)),
+    )
+    graph = Graph("g", (x,), (), ops, (c,))
+    segments = [Segment("s", "npu", graph)]
+    roomy = lay_out(graph, segments, planner, alignment=16, scratch={"npu": 768})
+    assert (roomy.outside, roomy.plans["sram"].size) == (frozenset(), 768)
+    tight = lay_out(graph, segments, planner, alignment=16, scratch={"npu": 512})
+    assert (tight.outside, tight.plans["sram"].size) == ({"once"}, 512)
+    none = lay_out(graph, segments, planner, alignment=16, scratch={"npu": 255})
+    assert (none.outside, none.arenas.get("sram")) == ({"once", "twice", "a", "b"}, None)
+
+
+def test_tiles_that_leave_no_room_at_all_are_an_error() -> None:
+    graph = chain(3)
+    with pytest.raises(PlanInvalid, match="v2%tiles alone takes more than the 100 bytes"):
+        lay_out(graph, [Segment("s", "npu", graph)], planner, alignment=16, scratch={"npu": 100}, staging={"v2": 101})
+
+
+def test_a_segment_is_told_of_its_own_values_and_of_all_arenas() -> None:
+    graph = chain(4)
+    segments = [Segment("a", "npu", subgraph(graph, "a", graph.ops[:2])), Segment("b", "cpu", subgraph(graph, "b", graph.ops[2:]))]
+    layout = lay_out(graph, segments, planner, alignment=64, scratch={"npu": 4096})
+    plan = layout.plan_of(segments[0], {})
+    assert set(plan.placements) == {"v0", "v1", "v2"}
+    assert (plan.placements["v1"].arena, plan.placements["v2"].arena) == ("sram", "dram")
+    assert plan.arenas == layout.arenas == {"sram": 256, "dram": layout.plans["dram"].size}
