@@ -149,3 +149,8 @@ def test_a_chip_of_your_own_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
     with pytest.raises(ConfigError, match="not TOML"):
         load_preset(tmp_path / "deep.toml")
+
+
+def test_the_page_on_chips_names_every_preset() -> None:
+    page = (Path(__file__).parents[2] / "docs/npu.md").read_text()
+    assert [name for name in preset_names() if f"| `{name}` |" not in page] == []
