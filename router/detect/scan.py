@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cached_property
 
+from ...shared_protocol.once import once
 from .finding import Finding
 from .fold import fold, way_back
 
@@ -28,14 +28,19 @@ class Scan:
         self.written = text
         self.text = fold(text)
 
-    @cached_property
+    @once
     def lower(self) -> str:
         """`text` in small letters, position by position: the one letter whose small form is two characters gets one."""
         return self.text.replace("İ", "i").lower()
 
-    @cached_property
+    @once
+    def letters(self) -> str:
+        """`lower` with a space for whatever belongs to no word, position by position."""
+        return letters_of(self.lower)
+
+    @once
     def words(self) -> list[str]:
-        return words_of(self.lower)
+        return self.letters.split()
 
     def finding(self, kind: str, start: int, end: int) -> Finding:
         """A finding from `start` to `end` of `text`, placed in `written`."""
@@ -43,16 +48,16 @@ class Scan:
             return Finding(kind, start, end)
         return Finding(kind, self._way_back(start), self._way_back(end))
 
-    @cached_property
+    @once
     def _way_back(self) -> Callable[[int], int]:
         return way_back(self.written)
 
-    @cached_property
+    @once
     def chains(self) -> list[re.Match[str]]:
         """Runs of digits with separators, in order: all that may be a number of a person, a card or a machine."""
         return self._runs(_CHAIN)
 
-    @cached_property
+    @once
     def wrapped(self) -> list[re.Match[str]]:
         """The runs that go on over the end of a line."""
         return [run for run in self._runs(_WRAPPED) if "\n" in run[0]] if "\n" in self.text else []
@@ -79,4 +84,9 @@ def glued_after(text: str, end: int) -> bool:
 
 def words_of(text: str) -> list[str]:
     """The words of a text in lower case, in order."""
-    return text.lower().encode("utf-8", "surrogatepass").translate(_LETTERS).decode("utf-8", "surrogatepass").split()
+    return letters_of(text.lower()).split()
+
+
+def letters_of(lower: str) -> str:
+    """A text in lower case with a space for whatever belongs to no word, position by position."""
+    return lower.encode("utf-8", "surrogatepass").translate(_LETTERS).decode("utf-8", "surrogatepass")
