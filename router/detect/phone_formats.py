@@ -40,33 +40,77 @@ def _groups(number: str, region: str, between: str) -> list[int] | None:
 
 
 @dataclass(frozen=True, slots=True)
+class _Format:
+    """A group of the pattern is a group of the number."""
+
+    numbers: re.Pattern[str]
+    begins: re.Pattern[str] | None  # what its numbers begin with, where that matters
+
+
+@dataclass(frozen=True, slots=True)
 class _Plan:
     """What can be said of a region's numbers without parsing them, which takes a hundred times longer."""
 
     region: str
     numbers: re.Pattern[str]  # all of them, without the national prefix
     prefix: str
-    formats: tuple[re.Pattern[str], ...]  # a group of the pattern is a group of the number
+    parsed: re.Pattern[str]  # the beginnings that a parser takes off: prefixes, carriers, the region's country
+    formats: tuple[_Format, ...]
 
     def may_write(self, number: str, lengths: list[int]) -> bool:
-        """Whether a format of the region has groups of these lengths, the national prefix being one of its own, part of the first, or
-        not written."""
+        """Whether the region's format of this number has groups of these lengths, the national prefix being one of its own, part of the
+        first, or not written. Where a parser may take something else off the number's beginning, it may have any format."""
         bare = number.removeprefix(self.prefix)
         if not self.numbers.fullmatch(bare):
             return False
-        groups = [[len(group) for group in found.groups()] for form in self.formats if (found := form.fullmatch(bare))]
+        plain = self.parsed.match(number) is None
         prefix = len(number) - len(bare)
-        return any(lengths in (found, [prefix, *found], [prefix + found[0], *found[1:]]) for found in groups)
+        for form in self.formats:
+            if plain and form.begins is not None and not form.begins.match(bare):
+                continue
+            if groups := form.numbers.fullmatch(bare):
+                found = [len(group) for group in groups.groups()]
+                if lengths in (found, [prefix, *found], [prefix + found[0], *found[1:]]):
+                    return not plain or _kinds(self.region).fullmatch(bare) is not None
+                if plain:  # the first format that fits is the number's
+                    return False
+        return False
 
 
 @cache
 def _plan(region: str) -> _Plan:
+    metadata = _metadata(region)
+    formats = (_Format(re.compile(one.pattern), _begins(one.leading_digits_pattern)) for one in metadata.number_format)
+    taken = [metadata.international_prefix, metadata.national_prefix_for_parsing, str(metadata.country_code)]
+    return _Plan(
+        region,
+        re.compile(metadata.general_desc.national_number_pattern),
+        metadata.national_prefix or "",
+        re.compile("|".join(f"(?:{one})" for one in taken if one)),
+        tuple(dict.fromkeys(formats)),
+    )
+
+
+def _begins(leading: list[str]) -> re.Pattern[str] | None:
+    """The last pattern says it most exactly."""
+    return re.compile(leading[-1]) if leading else None
+
+
+@cache
+def _kinds(region: str) -> re.Pattern[str]:
+    """The numbers that are some kind of number: land lines, mobiles, services. Long, so it is made only when it is asked for."""
+    metadata = _metadata(region)
+    kinds = ("fixed_line", "mobile", "toll_free", "premium_rate", "shared_cost", "personal_number", "voip", "pager", "uan", "voicemail")
+    known = (getattr(metadata, kind) for kind in kinds)
+    patterns = (kind.national_number_pattern for kind in known if kind is not None)
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns if pattern))
+
+
+def _metadata(region: str) -> Any:
     metadata = _library().PhoneMetadata.metadata_for_region(region, None)
     if metadata is None:
         raise ValueError(f"no phone numbers are known for region {region}")
-    formats = tuple(dict.fromkeys(one.pattern for one in metadata.number_format))
-    numbers = re.compile(metadata.general_desc.national_number_pattern)
-    return _Plan(region, numbers, metadata.national_prefix or "", tuple(map(re.compile, formats)))
+    return metadata
 
 
 @cache

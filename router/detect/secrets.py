@@ -71,7 +71,16 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
     for begin in begins.split()
 )
-_SHAPES_OF_PROSE = tuple(shape for shape in _SHAPES if "_" not in shape[0])  # most texts have no underscore: half of the work
+# Most texts are prose, which has no run of letters, digits and a key's marks that is as long as all but the shortest keys: then only
+# those are looked for. The others by a mark that their beginnings have, and most texts have not.
+_SHORT_SHAPES = tuple(shape for shape in _SHAPES if shape[0] in ("://", "xox"))
+_LONG_SHAPES: dict[str, list[tuple[str, re.Pattern[str]]]] = {"_": [], "=": [], "": []}
+for _shape in _SHAPES:
+    if _shape not in _SHORT_SHAPES:
+        _LONG_SHAPES["_" if "_" in _shape[0] else "=" if "=" in _shape[0] else ""].append(_shape)
+_SHORTEST = 18  # characters of a long one
+_RUN = b"x" * _SHORTEST
+_RUNS = bytes(120 if chr(code).isalnum() or chr(code) in "_-./=+%:?&" else 32 for code in range(128)) + b"x" * 128
 _BOT = re.compile(r"(?<![A-Za-z0-9])\d{8,10}:AA[\w-]{33}(?![\w-])")  # Telegram
 _VALUE = r"[\"']?(?:[ \t]{0,4}(?::=|[:=]{1,2}|=>)[ \t]{0,4}|[ \t]{1,4}is:?[ \t]{1,4})[\"'`]?([^\s\"'`,;<>(){}\[\]]{6,200})"
 # the start of a word that announces a secret -> the rest of it, and a value that must look random
@@ -89,24 +98,42 @@ _ANNOUNCED: tuple[tuple[str, re.Pattern[str]], ...] = (
 def find_secrets(scan: Scan) -> list[Finding]:
     """Keys of a known shape, and random-looking values behind a word such as "password"."""
     text, lower = scan.text, scan.lower
-    found = [scan.finding("secret", *span) for span in _key_blocks(text)]
-    for begins, pattern in _SHAPES if "_" in text else _SHAPES_OF_PROSE:
-        at = text.find(begins)
-        while at >= 0:
-            match = pattern.match(text, at)
-            if match:
-                found.append(scan.finding("secret", *match.span()))
-            at = text.find(begins, match.end() if match else at + 1)
+    spans = list(_key_blocks(text))
+    for begins, pattern in _shapes_for(text):
+        if begins in text:
+            spans += _shaped(text, begins, pattern)
     if ":AA" in text:
-        found += [scan.finding("secret", *match.span()) for match in _BOT.finditer(text)]
+        spans += [match.span() for match in _BOT.finditer(text)]
     for word, pattern in _ANNOUNCED:
-        at = lower.find(word)
-        while at >= 0:
-            match = pattern.match(text, at)
-            if match and looks_random(match[match.lastindex or 1]):
-                found.append(scan.finding("secret", *match.span(match.lastindex or 1)))
-            at = lower.find(word, max(at + 1, match.end() if match else 0))
-    return found
+        if word in lower:
+            spans += _announced(text, lower, word, pattern)
+    return [scan.finding("secret", *span) for span in spans]
+
+
+def _shapes_for(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    yield from _SHORT_SHAPES
+    if _RUN in text.encode("utf-8", "surrogatepass").translate(_RUNS):
+        for mark, shapes in _LONG_SHAPES.items():
+            if mark in text:
+                yield from shapes
+
+
+def _shaped(text: str, begins: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    at = text.find(begins)
+    while at >= 0:
+        match = pattern.match(text, at)
+        if match:
+            yield match.span()
+        at = text.find(begins, match.end() if match else at + 1)
+
+
+def _announced(text: str, lower: str, word: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    at = lower.find(word)
+    while at >= 0:
+        match = pattern.match(text, at)
+        if match and looks_random(match[match.lastindex or 1]):
+            yield match.span(match.lastindex or 1)
+        at = lower.find(word, max(at + 1, match.end() if match else 0))
 
 
 def _key_blocks(text: str) -> Iterator[tuple[int, int]]:

@@ -1,8 +1,12 @@
 """Keys and passwords, and talk about them."""
 
+import re
+
 import pytest
 from hybrid.router.detect.scan import Scan
-from hybrid.router.detect.secrets import find_secrets
+from hybrid.router.detect.secrets import _LONG_SHAPES, _SHAPES, _SHORTEST, find_secrets
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(
@@ -76,3 +80,19 @@ def test_a_secret_is_found(text: str) -> None:
 )
 def test_talk_about_secrets_is_none(text: str) -> None:
     assert len(find_secrets(Scan(text))) == 0
+
+
+def test_no_long_key_is_shorter_than_the_run_that_a_text_must_have_to_be_searched_for_it() -> None:
+    shapes = [shape for shapes in _LONG_SHAPES.values() for shape in shapes]
+    assert len(shapes) > 50
+    for begins, pattern in shapes:
+        shortest, _ = re._parser.parse(pattern.pattern).getwidth()  # type: ignore[attr-defined]
+        assert shortest >= _SHORTEST, begins
+
+
+@settings(max_examples=15)
+@given(data=st.data())
+def test_a_key_of_any_shape_is_found(data: st.DataObject) -> None:
+    begins, pattern = data.draw(st.sampled_from(_SHAPES))
+    key = data.draw(st.from_regex(re.compile(pattern.pattern, re.ASCII), fullmatch=True).filter(lambda found: found.startswith(begins)))
+    assert find_secrets(Scan(f"({key})")), begins
