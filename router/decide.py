@@ -23,7 +23,8 @@ import msgspec
 
 from .cascade import DRAFT_TOKENS
 from .cascade import resolve_cascade as resolve_cascade
-from .complexity.complexity import Parts, complexity
+from .complexity.complexity import Parts, complexity_of
+from .complexity.reading import Said
 from .costs import CostModel, cloud_price, expected_costs, priced
 from .decision import Choice, Decision, Provenance, Reason, Route, Scores
 from .plan import Plan, plan_speculation
@@ -128,7 +129,8 @@ class _Facts:
 def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[RouteRequest] | LocalOnly[RouteRequest]) -> _Facts:
     private = isinstance(cleared, LocalOnly)
     tokens, counted = prompt_tokens(request, context)
-    parts = complexity(request)
+    said = Said(request)
+    parts = complexity_of(request, said)
     if cleared.value is not request:  # redacted: the cloud gets that one, the device may get either
         sent, sent_counted = prompt_tokens(cleared.value, context)
         tokens = max(tokens, sent) if sent_counted >= counted else tokens
@@ -136,10 +138,11 @@ def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[Rou
     needed = tokens + (request.max_tokens or 1)
     output = (request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n
     costs = priced(context.costs, context.policy.price, request.model)
-    context = replace(context, costs=costs)  # rules see prices too
+    if costs is not context.costs:  # rules see prices too
+        context = replace(context, costs=costs)
     opinion = None if private else _opinion(request, context)
     score = parts.score if opinion is None or opinion.score is None else opinion.score
-    scene = Scene(request, context, tokens, output, score, private)
+    scene = Scene(request, said, context, tokens, output, score, private)
     rules = first_match(context.policy.compiled_rules, Values(scene))
     drafting = context.policy.speculation
     if rules and rules[-1].effect == "match" and rules[-1].rule.route == "speculative":

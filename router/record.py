@@ -20,6 +20,7 @@ from ..shared_protocol.errors import InvalidRequest
 from ..shared_protocol.runtime import DeviceState, LinkState
 from . import decide as stages
 from .complexity.complexity import Parts
+from .complexity.reading import Said
 from .costs import CostModel
 from .decision import Decision, Reason, Route
 from .plan import Plan
@@ -62,8 +63,8 @@ def record_of(request: RouteRequest, context: RouteContext, decision: Decision, 
     """`context`: the one that `decision` was made in."""
     private = decision.assessment.verdict in ("local_only", "block")
     output = (request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n
-    values = Values(Scene(request, context, decision.prompt_tokens, output, decision.scores.complexity, private))
-    known = {name: value for name in VARIABLES if name not in NAMES and (value := values(name)) is not None}
+    values = Values(Scene(request, Said(request), context, decision.prompt_tokens, output, decision.scores.complexity, private))
+    known = {name: value for name in VARIABLES if name not in NAMES and (value := values[name]) is not None}
     return Record(
         v=VERSION,
         time=time,
@@ -128,7 +129,7 @@ def redecide(record: Record, policy: Policy) -> Again:
         edge_weak=stages._edge_weak(tokens, context),
         cloud_out=stages._cloud_out(0, context),
         plan=plan,
-        scene=Scene(_NOBODY, context, tokens, record.output, 0.0, True),
+        scene=Scene(_NOBODY, Said(_NOBODY), context, tokens, record.output, 0.0, True),
         rules=rules,
     )
     choice = stages._choose(facts, assessment, context, private=record.verdict in ("local_only", "block"))
@@ -142,10 +143,11 @@ class _Known(Values):
     """The recorded values, where rules ask for them."""
 
     def __init__(self, known: dict[str, Number]) -> None:
-        super().__init__(cast(Scene, None), dict(known))
+        super().__init__(cast(Scene, None))
+        self.update(known)
 
-    def __call__(self, name: str) -> Number | None:
-        return self._seen.get(name)
+    def __missing__(self, name: str) -> None:
+        return None
 
 
 def _context(record: Record, policy: Policy) -> RouteContext:

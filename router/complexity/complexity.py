@@ -16,6 +16,7 @@ import msgspec
 
 from ..request import RouteRequest
 from .features import Turn, turn_of
+from .reading import Said
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -42,10 +43,14 @@ def complexity(request: RouteRequest) -> Parts:
     A turn's length is that of its words, not of its tokens: a template adds dozens of those to a short prompt, and the dry run, which
     may have no tokenizer, is to say what serving says.
     """
-    texts = [message.content or "" for message in request.messages if message.role == "user"]
+    return complexity_of(request, Said(request))
+
+
+def complexity_of(request: RouteRequest, said: Said) -> Parts:
+    """The same, of what has been read of the request already."""
     everything = sum(len(message.content or "") for message in request.messages)
-    hardest = max((parts_of(turn_of(text)) for text in texts), key=_score, default=Parts())
-    around = everything - max(map(len, texts), default=0)
+    hardest = max((parts_of(turn_of(turn)) for turn in said.turns), key=_score, default=Parts())
+    around = everything - max((len(turn.text) for turn in said.turns), default=0)
     return msgspec.structs.replace(
         hardest,
         history=0.3 * _saturate(around, 12_000),

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..detect.fold import beyond_ascii
-from ..detect.scan import words_of
 from .lexicon import CODING, COMMON, CONSTRAINTS, DEMANDING, MATHS, THINKING
+from .reading import Ends, Reading
 
-HEAD, TAIL = 2_000, 500  # characters of a turn that are looked at
 CHARACTERS_PER_WORD = 6
 
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # scripts that write no spaces between words
@@ -17,8 +15,6 @@ CHARACTERS_PER_UNSPACED_WORD = 2
 _NUMBER = re.compile(rb"[0-9]+(?:[.,][0-9]+)*")
 _NUMERIC = bytes(code if chr(code) in "0123456789.," else 32 for code in range(256))
 _ITEM = re.compile(r"\n\s{0,8}(?:[0-9]{1,2}[.)]|[-*•])\s")
-STATEMENTS = ("```", "def ", "class ", "import ", "#include", "for (", "public ", "SELECT ", "return ", ";\n", "{\n", "}\n", "()", "=> ")
-FORMULAS = ("=", "^", "\\", "√", "∑", "∫", "≤", "≥", "≠", "±", "×", "÷")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,47 +34,47 @@ class Turn:
     foreign: float  # 0..1, how far it is not English
 
 
-def turn_of(text: str) -> Turn:
-    """Count; only the first HEAD and the last TAIL characters are looked at, where instructions stand."""
-    seen = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
-    words = words_of(seen)
-    distinct = set(words)
-    statements = sum(map(seen.count, STATEMENTS))
+def turn_of(reading: Reading) -> Turn:
+    """Count; only the beginning and the end are looked at, where instructions stand."""
+    ends = reading.features
+    seen, words, distinct = ends.seen, ends.words, ends.distinct
     return Turn(
-        words=_length(text, seen, words),
+        words=_length(reading.text, ends),
         demanding=len(distinct & DEMANDING),
         thinking=len(distinct & THINKING),
-        constraints=sum(map(CONSTRAINTS.__contains__, words)),
+        constraints=sum(map(CONSTRAINTS.__contains__, words)) if distinct & CONSTRAINTS else 0,
         coding=len(distinct & CODING),
-        statements=statements,
+        statements=ends.statements,
         maths=len(distinct & MATHS),
         numbers=_numbers(seen),
-        formulas=sum(map(seen.count, FORMULAS)),
+        formulas=ends.formulas,
         items=sum(1 for _ in _ITEM.finditer(f"\n{seen}")) if "\n" in seen else 0,
-        foreign=_foreign(seen, words, statements),
+        foreign=_foreign(ends),
     )
 
 
 def _numbers(text: str) -> int:
-    digits = text.encode("ascii", "replace").translate(_NUMERIC)  # first without all else: most of a text is none
+    digits = text.encode("utf-8", "surrogatepass").translate(_NUMERIC)  # first without all else: most of a text is none
     return len(_NUMBER.findall(b" ".join(digits.split())))
 
 
-def _length(text: str, seen: str, words: list[str]) -> int:
+def _length(text: str, ends: Ends) -> int:
     """In words; of what is not looked at, from the characters."""
-    if seen.isascii():
+    seen, words = ends.seen, ends.words
+    if not ends.beyond:
         return len(words) if seen is text else len(text) // CHARACTERS_PER_WORD
-    unspaced = len(_UNSPACED.findall(beyond_ascii(seen))) / len(seen)
+    unspaced = len(_UNSPACED.findall(ends.beyond)) / len(seen)
     if seen is text:
         return len(words) + int(unspaced * len(text)) // CHARACTERS_PER_UNSPACED_WORD
     return int(len(text) * (unspaced / CHARACTERS_PER_UNSPACED_WORD + (1 - unspaced) / CHARACTERS_PER_WORD))
 
 
-def _foreign(text: str, words: list[str], statements: int) -> float:
+def _foreign(ends: Ends) -> float:
     """The share of letters beyond ASCII, tripled, or 1 for a sentence without the common words of English; program text is in none."""
-    if len(words) >= 8 and not statements and sum(map(COMMON.__contains__, words)) < 0.08 * len(words):
+    words = ends.words
+    if len(words) >= 8 and not ends.statements and sum(map(COMMON.__contains__, words)) < 0.08 * len(words):
         return 1.0
-    if text.isascii():
+    if not ends.beyond:
         return 0.0
-    foreign = sum(map(str.isalpha, beyond_ascii(text)))
+    foreign = sum(map(str.isalpha, ends.beyond))
     return min(1.0, 3 * foreign / max(1, sum(map(len, words))))

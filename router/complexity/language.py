@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..detect.scan import words_of
+from .reading import HEAD, Reading
 
-HEAD = 1_000  # characters that are looked at
 MIN_SHARE = 0.12  # of the distinct words, that must be small words of the language
 
 _SMALL = {
@@ -24,6 +23,10 @@ _SMALL = {
         "sv": "och är en ett det som inte vad hur varför med för på av till jag du vi den kan om från",
     }.items()
 }
+_LANGUAGES: dict[str, list[str]] = {}  # of each small word
+for _language, _words in _SMALL.items():
+    for _word in _words:
+        _LANGUAGES.setdefault(_word, []).append(_language)
 _SCRIPTS = [
     ("ja", re.compile("[\u3040-\u30ff]")),  # before Chinese: Japanese has its characters too
     ("ko", re.compile("[\uac00-\ud7af]")),
@@ -39,10 +42,9 @@ _SCRIPTS = [
 _NOT_LATIN = re.compile("[\u0370-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 
-def language_of(text: str) -> str | None:
+def language_of(reading: Reading) -> str | None:
     """Two letters (ISO 639-1) of one of 19 languages; None when too little of it says which: a single word, numbers, program text."""
-    head = text[:HEAD]
-    words = words_of(head)
+    head, words = reading.text[:HEAD], reading.head_words
     if not head.isascii() and _NOT_LATIN.search(head):
         letters = sum(map(len, words))
         for language, script in _SCRIPTS:
@@ -51,6 +53,9 @@ def language_of(text: str) -> str | None:
     if len(words) < 3:
         return None
     distinct = set(words)
-    counts = sorted(((len(small & distinct), language) for language, small in _SMALL.items()), reverse=True)
-    (most, best), (next_most, _) = counts[:2]
+    counts = dict.fromkeys(_SMALL, 0)
+    for word in distinct & _LANGUAGES.keys():
+        for language in _LANGUAGES[word]:
+            counts[language] += 1
+    *_, (next_most, _), (most, best) = sorted((count, language) for language, count in counts.items())
     return best if most > next_most and most >= MIN_SHARE * len(distinct) else None

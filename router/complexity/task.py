@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, get_args
 
-from ..detect.scan import words_of
-from ..request import RouteRequest
-from .features import FORMULAS, STATEMENTS
 from .lexicon import CODING, MATHS
+from .reading import Reading
 
 Task = Literal["code", "maths", "translate", "summarise", "classify", "extract", "write", "explain", "question", "other"]
 TASKS: tuple[Task, ...] = get_args(Task)
-HEAD, TAIL = 1_000, 500  # characters of a turn that are looked at
-MIN_WORDS = 4  # a shorter turn, such as "go on, please", belongs to the task before it
 
-_NUMBER = re.compile(r"[0-9]+")
+_DIGITS = bytes(code if chr(code) in "0123456789" else 32 for code in range(256))
 # in this order: the first kind of which a word occurs
 _VERBS: dict[Task, str] = {
     "translate": "translate translation translated übersetze übersetzen traduis traduire traduce",
@@ -33,39 +28,28 @@ _MATHS_VERBS = frozenset(
 _KINDS = [(task, frozenset(verbs.split())) for task, verbs in _VERBS.items()]
 
 
-def last_task_text(request: RouteRequest) -> str:
-    """The last turn of the user that says what to do: of at least MIN_WORDS words, else the longest."""
-    turns = [message.content or "" for message in request.messages if message.role == "user"]
-    for text in reversed(turns):
-        if len(text.split(None, MIN_WORDS)) >= MIN_WORDS:
-            return text
-    return max(turns, key=len, default="")
-
-
-def task_of(text: str) -> Task:
+def task_of(reading: Reading) -> Task:
     """Program text, or words of programming, is code; formulas, numbers or verbs of mathematics are maths; else a verb says it."""
-    seen = _ends(text)
-    words = set(words_of(seen))
-    if has_code(text) or len(words & CODING) >= 2:
+    ends = reading.task
+    words = ends.distinct
+    if has_code(reading) or len(words & CODING) >= 2:
         return "code"
-    formulas, maths = sum(map(seen.count, FORMULAS)), len(words & MATHS)
-    numbers = len(_NUMBER.findall(seen))
-    if formulas >= 2 or maths >= 3 or (maths + formulas and numbers >= 2):
+    formulas, maths = ends.formulas, len(words & MATHS)
+    if formulas >= 2 or maths >= 3 or (maths + formulas and _numbers(ends.seen) >= 2):
         return "maths"
-    if words & _MATHS_VERBS and (numbers >= 2 or formulas or words & MATHS - _MATHS_VERBS):
+    if words & _MATHS_VERBS and (formulas or words & MATHS - _MATHS_VERBS or _numbers(ends.seen) >= 2):
         return "maths"
     for task, verbs in _KINDS:
         if not words.isdisjoint(verbs):
             return task
-    return "question" if "?" in seen else "other"
+    return "question" if "?" in ends.seen else "other"
 
 
-def has_code(text: str) -> bool:
+def has_code(reading: Reading) -> bool:
     """Whether there is program text in it, not only talk about programs."""
-    seen = _ends(text)
-    return sum(map(seen.count, STATEMENTS)) >= 2
+    return reading.task.statements >= 2
 
 
-def _ends(text: str) -> str:
-    """The beginning and the end, where instructions stand."""
-    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+def _numbers(text: str) -> int:
+    """Runs of digits."""
+    return len(text.encode("utf-8", "surrogatepass").translate(_DIGITS).split())

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..complexity.features import turn_of
+from ..complexity.reading import Reading
 from .finding import Finding
 from .scan import Scan
 
@@ -32,7 +33,7 @@ class Recogniser:
     def find(self, scan: Scan) -> list[Finding]:
         if not any(map(str.isalpha, scan.written)):
             return []
-        if turn_of(scan.text).foreign >= 0.5:
+        if turn_of(Reading(scan.text)).foreign >= 0.5:
             return [Finding("unreadable", 0, len(scan.written))]
         results = self._analyzer.analyze(scan.written, language="en", entities=list(KINDS))
         return [Finding(KINDS[one.entity_type], one.start, one.end) for one in results if one.start < one.end]

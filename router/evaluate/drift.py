@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..complexity.features import turn_of
+from ..complexity.reading import Reading
 from .figure import Floats
 
 ALPHA = 0.001
@@ -62,7 +63,7 @@ def distance(one: Floats, other: Floats) -> float:
 
 def features_of(prompts: Sequence[str]) -> dict[str, Floats]:
     """What `drift` watches besides the score: FEATURES, each [n]. Numbers only; no prompt can be told from them."""
-    turns = [turn_of(prompt) for prompt in prompts]
+    turns = [turn_of(Reading(prompt)) for prompt in prompts]
     columns = {
         "characters": [len(prompt) for prompt in prompts],
         "words": [turn.words for turn in turns],

@@ -64,37 +64,48 @@ class Expression:
         return self.evaluate(lambda name: None).value
 
 
-_TRUE, _FALSE = Outcome(True), Outcome(False)
+TRUE, FALSE = Outcome(True), Outcome(False)
 
 
 class Evaluator:
     """Evaluates conditions over the same values, one after the other: for one thread."""
 
     def __init__(self, known: Known) -> None:
+        """`known` says the same of a name each time: an unknown condition is asked again, for what it lacks."""
         self._known = known
-        self._missing: list[str] = []
         self._context = _cel().Context()
-        self._context.set_variable_resolver(self._resolve)
+        self._context.set_variable_resolver(known)
 
     def outcome(self, expression: Expression) -> Outcome:
         """Never raises."""
-        self._missing.clear()
         try:
             value = expression.program.execute(self._context)
         except Exception as error:
-            missing = tuple(dict.fromkeys(self._missing))
+            missing = self._missing(expression)
             return Outcome(None, missing, "" if missing else type(error).__name__)
         if value is True:
-            return _TRUE
+            return TRUE
         if value is False:
-            return _FALSE
+            return FALSE
         return Outcome(None, error=f"a {type(value).__name__} instead of a bool")
 
-    def _resolve(self, name: str) -> Value | None:
-        value = self._known(name)
-        if value is None:
-            self._missing.append(name)
-        return value
+    def _missing(self, expression: Expression) -> tuple[str, ...]:
+        """What an unknown condition asked for and did not get, in order; most conditions are known, and pay nothing for this."""
+        missing: dict[str, None] = {}
+
+        def noting(name: str) -> Value | None:
+            value = self._known(name)
+            if value is None:
+                missing[name] = None
+            return value
+
+        context = _cel().Context()
+        context.set_variable_resolver(noting)
+        try:
+            expression.program.execute(context)
+        except Exception:
+            return tuple(missing)
+        return tuple(missing)
 
 
 def compile_expression(source: str) -> Expression:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...shared_protocol.errors import ConfigError
-from .expression import Evaluator, Expression, ExpressionError, Outcome, compile_expression
+from .expression import FALSE, TRUE, Evaluator, Expression, ExpressionError, Outcome, compile_expression
 from .expression_types import check_types
 from .rule import Rule
 from .variables import CLOSED, VARIABLES, Values
@@ -24,19 +24,21 @@ Effect = Literal["skip", "match", "refuse"]
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledRule:
-    rule: Rule
-    number: int  # in the file, from 0
-    when: Expression
-
-
-@dataclass(frozen=True, slots=True)
 class Traced:
     """What became of one rule: `effect` follows from the outcome and the rule's reading of unknown."""
 
     rule: Rule
     outcome: Outcome
     effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    rule: Rule
+    number: int  # in the file, from 0
+    when: Expression
+    met: Traced  # what becomes of it when its condition is true
+    unmet: Traced  # when it is false
 
 
 def compile_rules(rules: Sequence[Rule], where: Where = lambda number, key: "policy") -> tuple[CompiledRule, ...]:
@@ -61,7 +63,7 @@ def first_match(rules: Sequence[CompiledRule], values: Values) -> tuple[Traced, 
     if not rules:
         return ()
     asked: list[Traced] = []
-    evaluator = Evaluator(values)
+    evaluator = Evaluator(values.__getitem__)
     for one in rules:
         asked.append(traced := _trace(one, evaluator))
         if traced.effect != "skip":
@@ -78,7 +80,7 @@ def trace_all(rules: Sequence[CompiledRule], values: Values) -> tuple[Traced, ..
     """What every rule says, those after the first match included."""
     if not rules:
         return ()
-    evaluator = Evaluator(values)
+    evaluator = Evaluator(values.__getitem__)
     return tuple(_trace(one, evaluator) for one in rules)
 
 
@@ -86,7 +88,7 @@ def _trace(one: CompiledRule, evaluator: Evaluator) -> Traced:
     outcome = evaluator.outcome(one.when)
     if outcome.value is None:
         return Traced(one.rule, outcome, one.rule.unknown)
-    return Traced(one.rule, outcome, "match" if outcome.value else "skip")
+    return one.met if outcome.value else one.unmet
 
 
 def _compile(rule: Rule, number: int, where: Where) -> CompiledRule:
@@ -99,7 +101,7 @@ def _compile(rule: Rule, number: int, where: Where) -> CompiledRule:
     except ExpressionError as error:
         dotted = f"rule.{rule.name}.when"
         raise ConfigError(f"{where(number, 'when')}: {dotted} {error}", param=dotted, hint=error.hint) from None
-    return CompiledRule(rule, number, when)
+    return CompiledRule(rule, number, when, Traced(rule, TRUE, "match"), Traced(rule, FALSE, "skip"))
 
 
 def known_variables(name: str, source: str = "") -> str:

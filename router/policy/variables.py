@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..complexity.language import language_of
-from ..complexity.task import TASKS, has_code, last_task_text, task_of
+from ..complexity.reading import Said
+from ..complexity.task import TASKS, has_code, task_of
 from ..costs import cloud_price
 from ..request import RouteContext, RouteRequest
 from .expression import Value
@@ -27,6 +28,7 @@ class Scene:
     """
 
     request: RouteRequest
+    said: Said  # in the request
     context: RouteContext
     tokens: int  # of the prompt
     output: int  # tokens, asked for or assumed
@@ -45,6 +47,14 @@ class Variable:
     @property
     def type(self) -> type:
         return type(self.samples[0])
+
+    def value(self, scene: Scene) -> Value | None:
+        """None when it is not known. Never raises: what cannot be read of whatever a caller put into the facts is not known either."""
+        try:
+            found = self.read(scene)
+            return None if found is None else _fitting(found, type(self.samples[0]))
+        except Exception:
+            return None
 
 
 def _cost(scene: Scene) -> float | None:
@@ -71,13 +81,13 @@ _ALL = (
     Variable("tools", "tools that are offered", _NUMBERS, lambda s: len(s.request.tools)),
     Variable("images", "parts of messages that are no text", _NUMBERS, lambda s: len(s.request.unreadable)),
     Variable("complexity", "0 to 1, as `hybrid route` shows it", _SHARES, lambda s: s.complexity),
-    Variable("task", ", ".join(TASKS), TASKS, lambda s: task_of(last_task_text(s.request))),
-    Variable("code", "program text is in the last task", _TRUTHS, lambda s: has_code(last_task_text(s.request))),
+    Variable("task", ", ".join(TASKS), TASKS, lambda s: task_of(s.said.last_task)),
+    Variable("code", "program text is in the last task", _TRUTHS, lambda s: has_code(s.said.last_task)),
     Variable(
         "language",
         'two letters, such as "en"; unknown when the text does not show it',
         ("en", "de"),
-        lambda s: language_of(last_task_text(s.request)),
+        lambda s: language_of(s.said.last_task),
     ),
     Variable("user", "who asks", _TEXTS, lambda s: s.request.user),
     Variable("tenant", "for whom; unknown when not given", _TEXTS, lambda s: s.request.tenant),
@@ -113,36 +123,27 @@ CLOSED = ("task",)  # variables that have no other values than their samples
 VARIABLES: Mapping[str, Variable] = {variable.name: variable for variable in _ALL}
 
 
-@dataclass(slots=True)
-class Values:
-    """The values of one decision."""
+class Values(dict[str, Value | None]):
+    """The values of one decision, worked out when first asked for: `values[name]` is None when it is not known, and never raises."""
 
-    scene: Scene
-    _seen: dict[str, Value | None] = field(default_factory=dict)
+    __slots__ = ("scene",)
 
-    def __call__(self, name: str) -> Value | None:
-        """None when it is not known. Never raises."""
-        seen = self._seen
-        if name in seen:
-            return seen[name]
-        seen[name] = value = self._value(VARIABLES[name]) if name in VARIABLES else None
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def __missing__(self, name: str) -> Value | None:
+        variable = VARIABLES.get(name)
+        known = variable is not None and not (variable.cloud and self.scene.private)
+        self[name] = value = variable.value(self.scene) if variable is not None and known else None
         return value
-
-    def _value(self, variable: Variable) -> Value | None:
-        if variable.cloud and self.scene.private:
-            return None
-        try:
-            return _fitting(variable.read(self.scene), variable.type)
-        except Exception:  # whatever a caller put into the facts: what cannot be read is not known
-            return None
 
 
 def _fitting(value: object, kind: type) -> Value | None:
     """`value` as CEL can hold it; None when it is of another type, or no finite number."""
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+    if kind is str or kind is bool:
+        return value if isinstance(value, (str, bool)) and isinstance(value, kind) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if kind is float:
         return float(value) if math.isfinite(value) else None
-    if kind is int and isinstance(value, int) and not isinstance(value, bool):
-        return max(-MAX_INT, min(MAX_INT, value))
-    if (kind is bool and isinstance(value, bool)) or (kind is str and isinstance(value, str)):
-        return value
-    return None
+    return max(-MAX_INT, min(MAX_INT, value)) if isinstance(value, int) else None

@@ -28,7 +28,7 @@ def trace_lines(decision: Decision, traced: Sequence[Traced]) -> list[str]:
 def value_lines(rules: Sequence[CompiledRule], values: Values) -> list[str]:
     """What the variables that the rules name are for this request, in one line; none without rules."""
     names = dict.fromkeys(name for one in rules for name in one.when.names)
-    return [f"{'values':<11}{', '.join(f'{name} {_value(values(name))}' for name in names)}"] if names else []
+    return [f"{'values':<11}{', '.join(f'{name} {_value(values[name])}' for name in names)}"] if names else []
 
 
 def _value(value: Value | None) -> str:

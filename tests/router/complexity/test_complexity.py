@@ -4,7 +4,8 @@ import math
 
 import pytest
 from hybrid.router.complexity.complexity import complexity
-from hybrid.router.complexity.features import HEAD, TAIL, turn_of
+from hybrid.router.complexity.features import turn_of
+from hybrid.router.complexity.reading import FEATURES, TAIL, Reading
 from hybrid.router.policy.policy import Policy
 from hybrid.router.request import RouteRequest
 from hypothesis import given
@@ -95,7 +96,7 @@ def test_scripts_without_spaces_are_as_long_as_they_are() -> None:
 
 
 def test_each_part_counts_what_a_reader_would_count() -> None:
-    turn = turn_of("1. Solve x^2 = 4.\n2. Prove it, then write Python:\n```\nreturn x\n```\nWhy?")
+    turn = turn_of(Reading("1. Solve x^2 = 4.\n2. Prove it, then write Python:\n```\nreturn x\n```\nWhy?"))
     assert (turn.demanding, turn.thinking, turn.coding, turn.items) == (1, 2, 1, 2)  # prove; solve, why; python; two items
     assert turn.numbers == 4  # 1, 2, 4, 2
     assert turn.formulas == 2  # ^ and =
@@ -105,11 +106,11 @@ def test_each_part_counts_what_a_reader_would_count() -> None:
 
 def test_the_work_is_bounded_and_the_length_still_counts() -> None:
     text = "word " * 100_000
-    turn = turn_of(text)
+    turn = turn_of(Reading(text))
     assert turn.words == len(text) // 6
-    middle = "a" * HEAD + " prove " * 10 + "b" * TAIL
-    assert turn_of(middle).demanding == 0
-    assert turn_of("prove " + "a" * 10_000).demanding == turn_of("a" * 10_000 + " prove").demanding == 1
+    middle = "a" * FEATURES + " prove " * 10 + "b" * TAIL
+    assert turn_of(Reading(middle)).demanding == 0
+    assert turn_of(Reading("prove " + "a" * 10_000)).demanding == turn_of(Reading("a" * 10_000 + " prove")).demanding == 1
 
 
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=5))

@@ -2,7 +2,8 @@
 
 import pytest
 from hybrid.router.complexity.language import language_of
-from hybrid.router.complexity.task import has_code, last_task_text, task_of
+from hybrid.router.complexity.reading import Reading, Said
+from hybrid.router.complexity.task import has_code, task_of
 from hybrid.router.request import RouteRequest
 
 
@@ -29,16 +30,16 @@ from hybrid.router.request import RouteRequest
     ],
 )
 def test_a_task_is_named_by_what_is_in_the_text(text: str, task: str) -> None:
-    assert task_of(text) == task
+    assert task_of(Reading(text)) == task
 
 
 def test_program_text_is_told_from_talk_about_programs() -> None:
-    assert has_code("def f(x):\n    return g(x)\n") and not has_code("Write me a class in Java, please")
+    assert has_code(Reading("def f(x):\n    return g(x)\n")) and not has_code(Reading("Write me a class in Java, please"))
 
 
 def test_a_short_turn_belongs_to_the_task_before_it() -> None:
     def asked(*texts: str) -> str:
-        return last_task_text(RouteRequest.of([{"role": "user", "content": text} for text in texts]))
+        return Said(RouteRequest.of([{"role": "user", "content": text} for text in texts])).last_task.text
 
     assert asked("Translate this letter into Dutch", "go on") == "Translate this letter into Dutch"
     assert asked("Translate this letter into Dutch", "Now write a poem about it") == "Now write a poem about it"
@@ -67,4 +68,4 @@ def test_a_short_turn_belongs_to_the_task_before_it() -> None:
     ],
 )
 def test_a_language_is_told_by_its_script_or_its_small_words_or_not_at_all(text: str, language: str | None) -> None:
-    assert language_of(text) == language
+    assert language_of(Reading(text)) == language
