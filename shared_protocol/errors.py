@@ -271,6 +271,12 @@ class DoesNotFit(CompileError):
     code = "does_not_fit"
 
 
+class TooInexact(CompileError):
+    """A quantised model strays further from its source than the limit says."""
+
+    code = "too_inexact"
+
+
 class ArtifactRejected(CompileError):
     """A compiled file is torn, of another form, or for another chip or model."""
 

@@ -11,7 +11,7 @@ from hybrid.npu_backends.ir.text import from_text, to_text
 from hybrid.npu_backends.ir.value import Value
 from hybrid.shared_protocol.errors import GraphInvalid
 from hybrid.tests.support.graphs import random_graph
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 TEXT = """\
@@ -51,6 +51,7 @@ def some_fused(graph: Graph, source: random.Random) -> Graph:
     return Graph(graph.name, graph.inputs, graph.constants, tuple(ops), graph.outputs, graph.states)
 
 
+@settings(max_examples=60)
 @given(source=st.randoms(use_true_random=False), ops=st.integers(1, 12), name=st.text(max_size=5))
 def test_any_graph_is_read_back_as_it_was(source: random.Random, ops: int, name: str) -> None:
     graph = some_fused(random_graph(source, ops, name), source)
