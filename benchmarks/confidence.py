@@ -7,7 +7,8 @@
      "certain_stop": {set: {share kept: tokens saved}}, "early": {set: [...]}, ...}
 
 AUROC: of a right and a wrong answer, the chance that the right one scores higher. `answer_length` and `prompt_length` (shorter is better)
-are what costs nothing: a signal that does not beat them has learned nothing else. Intervals: 1,000 resamples of the questions.
+are what costs nothing: a signal that does not beat them has learned nothing else. `probe` and `probe_of_new_kinds` were fitted on other
+answers, on those to questions of other kinds (confidence_probes.py). Intervals: 1,000 resamples of the questions.
 Calibration and early stopping are measured on folds that had no part in what is measured. --gate writes the gate of this model.
 The outcomes are made by confidence_outcomes.py.
 """
@@ -63,7 +64,7 @@ class Outcomes:
     def signals(self, policy: ConfidencePolicy) -> dict[str, np.ndarray]:
         """Every signal, and the two lengths, shorter being higher; what the outcomes do not have is left out."""
         found = {name: np.array([_value(row, policy, name) for row in self.rows]) for name in SIGNALS}
-        for name in ("p_true", "agreement"):
+        for name in ("probe", "probe_of_new_kinds", "p_true", "agreement"):
             if all(row.get(name) is not None for row in self.rows):
                 found[name] = np.array([row[name] for row in self.rows])
         lengths = [len(row["logprob"]) for row in self.rows], [row["prompt_tokens"] for row in self.rows]

@@ -1,12 +1,15 @@
 """Makes the outcomes behind docs/confidence.md: which answers of a device's model are right, and how sure it was of every token.
 
-    python benchmarks/confidence_outcomes.py --model PATH --work DIR [--rows 16] [--samples 3] [--output FILE]
+    python benchmarks/confidence_outcomes.py --model PATH --work DIR [--rows 16] [--samples 3] [--output FILE] [--hidden FILE]
 
 Each stage goes on where it was stopped: answers, samples and self-assessments are kept in DIR, texts included, which is not for
 publication; FILE gets one JSON object a line, numbers only:
 
     {"id", "group", "task", "correct", "finish", "prompt_tokens", "logprob": [...], "margin": [...], "entropy": [...],
-     "p_true", "agreement": of so many "samples"}
+     "p_true", "agreement": of so many "samples", "probe", "probe_of_new_kinds"}
+
+The two of probes are what a probe says that was fitted on nine tenths of the other answers: on any of them, or on those to other kinds of
+question. --hidden writes the outcomes with the hidden state (base64) that `hybrid route gate --signal probe` needs.
 
 The three lists have a number per token, in thousandths of a nat (see router/confidence/token_signal.py). Answers are greedy;
 the first line says which model, and how the code that it wrote was kept apart when it was run.
@@ -15,16 +18,21 @@ the first line says which model, and how the code that it wrote was kept apart w
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from batch_decoding import Answered, BatchDecoder, Job
+from confidence_probes import held_out, held_out_kinds
 from confidence_tasks import TASK, Question, questions
 from hybrid.quant.at_load import quantised
+from hybrid.router.confidence.calibrate import Judged
 from hybrid.router.confidence.self_check import agreement, ask_whether_true, probability_of_true
+from hybrid.router.confidence.token_signal import TokenSignal
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.sampling import SamplingParams
 from sandbox import isolation
@@ -38,6 +46,7 @@ def main() -> None:
     parser.add_argument("--model", required=True, help="a model of the store, or a path")
     parser.add_argument("--work", type=Path, required=True, help="a directory for the stages, texts included")
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--hidden", type=Path, help="also write the outcomes with their hidden states to this file")
     parser.add_argument("--rows", type=int, default=16, help="answers at once")
     parser.add_argument("--samples", type=int, default=3, help="for self-consistency; 0: none")
     options = parser.parse_args()
@@ -54,14 +63,15 @@ def main() -> None:
             messages = ask_whether_true(one.messages, answers[one.id]["text"])
             logits = decoder.last_logits(decoder.model.render_chat(messages))
             own.add({"id": one.id, "p_true": probability_of_true(logits, decoder.model.tokenizer)})
-    publish(options.output, header(decoder.model, how), [_outcome(one, answers, own, None) for one in asked])
+    head = header(decoder.model, how)
+    publish_both(options.output, options.hidden, head, [_outcome(one, answers, own, None) for one in asked])
     samples = Stage(options.work / "samples.jsonl")
     if options.samples:
         shortest_first = sorted(asked, key=lambda one: one.max_tokens)
         jobs = [_job(decoder.model, one, k) for k in range(1, options.samples + 1) for one in shortest_first]
         for answered in decoder.run([job for job in jobs if job.id not in samples]):
             samples.add(_record(decoder.model, answered))
-        publish(options.output, header(decoder.model, how), [_outcome(one, answers, own, samples) for one in asked])
+        publish_both(options.output, options.hidden, head, [_outcome(one, answers, own, samples) for one in asked])
     decoder.close()
 
 
@@ -105,6 +115,7 @@ def _record(model: Model, answered: Answered) -> dict[str, Any]:
         "logprob": [round(1000 * signal.logprob) for signal in signals],
         "margin": [round(1000 * signal.margin) for signal in signals],
         "entropy": [round(1000 * signal.entropy) for signal in signals],
+        "hidden": None if answered.hidden is None else base64.b64encode(answered.hidden.astype("<f4").tobytes()).decode(),
     }
 
 
@@ -116,7 +127,7 @@ def _outcome(one: Question, answers: Stage, own: Stage, samples: Stage | None) -
         "group": one.group,
         "task": TASK[one.group],
         "correct": one.grade(answer["text"]),
-        **{key: answer[key] for key in ("finish", "prompt_tokens", "logprob", "margin", "entropy")},
+        **{key: answer[key] for key in ("finish", "prompt_tokens", "logprob", "margin", "entropy", "hidden")},
         "p_true": round(own[one.id]["p_true"], 4),
         "agreement": round(agreement(answer["text"], drawn), 4) if drawn else None,
         "samples": len(drawn),
@@ -126,6 +137,25 @@ def _outcome(one: Question, answers: Stage, own: Stage, samples: Stage | None) -
 def header(model: Model, how: str) -> dict[str, Any]:
     card = model.card
     return {"model": card.name, "file_hash": card.file_hash, "quantisation": card.quantisation, "isolation": how}
+
+
+def publish_both(path: Path, with_hidden: Path | None, head: dict[str, Any], outcomes: Sequence[dict[str, Any]]) -> None:
+    """The outcomes with what probes say of them and without hidden states, which are large, and the other way round."""
+    if with_hidden is not None:
+        publish(with_hidden, head, outcomes)
+    rows = [_judged(outcome) for outcome in outcomes]
+    probes = {"probe": held_out(rows), "probe_of_new_kinds": held_out_kinds(rows)}
+    numbers = [{key: value for key, value in outcome.items() if key != "hidden"} for outcome in outcomes]
+    for at, outcome in enumerate(numbers):
+        outcome |= {name: round(said[at], 4) for name, said in probes.items()}
+    publish(path, head, numbers)
+
+
+def _judged(outcome: dict[str, Any]) -> Judged:
+    signals = zip(*(outcome[key] for key in ("logprob", "margin", "entropy")), strict=True)
+    tokens = [TokenSignal(*(value / 1000 for value in token)) for token in signals]
+    state = np.frombuffer(base64.b64decode(outcome["hidden"]), "<f4")
+    return Judged(outcome["id"], outcome["task"], outcome["correct"], tokens, state)
 
 
 def publish(path: Path, head: dict[str, Any], outcomes: Iterable[dict[str, Any]]) -> None:

@@ -88,11 +88,11 @@ class Device:
             yield session
 
     async def answer(
-        self, prompt_ids: list[int], params: SamplingParams, known: list[int] | None = None
+        self, prompt_ids: list[int], params: SamplingParams, known: list[int] | None = None, hidden: bool = False
     ) -> AsyncGenerator[EdgeAnswer | EdgeChunk, None]:
-        """First the answer's head, then its chunks. Whoever leaves early frees the device."""
+        """First the answer's head, then its chunks, with `hidden` states if asked for. Whoever leaves early frees the device."""
         async with self.turn() as session:
-            head = await self.run(lambda: session.generate(prompt_ids, params, known=known or ()))
+            head = await self.run(lambda: session.generate(prompt_ids, params, known=known or (), hidden=hidden))
             yield head
             while True:
                 chunk = await self.run(lambda: next(head, None))

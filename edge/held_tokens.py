@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..shared_protocol.runtime import EdgeRuntime, MemoryReport
+from ..shared_protocol.errors import NoHiddenStates
+from ..shared_protocol.runtime import EdgeRuntime, HiddenStates, MemoryReport
 
 
 class HeldTokens(EdgeRuntime):
@@ -41,6 +42,19 @@ class HeldTokens(EdgeRuntime):
         logits = self._runtime.extend(ids, rows)
         self.ids.extend(ids)
         return logits
+
+    @property
+    def hidden_size(self) -> int | None:
+        """Numbers of a hidden state; None where the runtime gives none."""
+        return self._runtime.hidden_size if isinstance(self._runtime, HiddenStates) else None
+
+    def extend_with_hidden(self, ids: Sequence[int], rows: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Raises NoHiddenStates where the runtime gives none."""
+        if not isinstance(self._runtime, HiddenStates):
+            raise NoHiddenStates(self.card.name)
+        logits, hidden = self._runtime.extend_with_hidden(ids, rows)
+        self.ids.extend(ids)
+        return logits, hidden
 
     def truncate(self, length: int) -> None:
         self._runtime.truncate(length)

@@ -167,6 +167,13 @@ class RuntimeClosed(Unavailable):
         super().__init__("this runtime is closed", hint="open another one")
 
 
+class NoHiddenStates(Unavailable):
+    """Hidden states were asked of a device's runtime that does not give them."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(f"the runtime of {model} gives no hidden states", hint="use the native runtime")
+
+
 class ModelFileError(HybridError):
     """A model file is corrupt, truncated, hostile, or of a kind that is not supported; names the tensor or key."""
 

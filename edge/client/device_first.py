@@ -7,11 +7,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from ...router.cascade import add_draft
 from ...router.confidence.early import best_possible, is_lost
 from ...router.confidence.gate import Gate, TaskGroup, task_group
 from ...router.confidence.judgement import Judgement, judge, out_of_reach, stopped
+from ...router.confidence.probe import Probe
 from ...router.confidence.signals import confidence
 from ...router.confidence.token_signal import TokenSignal
 from ...router.decision import Decision
@@ -27,8 +30,10 @@ from .target import blame
 class Watched:
     """What is seen of an answer while it is written; one entry per token."""
 
+    probed: bool = False  # hidden states are wanted
     signals: list[TokenSignal] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
+    hidden: NDArray[np.float32] | None = None  # that the last token was drawn from
 
 
 async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGenerator[Piece, None], watched: Watched) -> Judgement:
@@ -39,7 +44,8 @@ async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGen
     policy, group = answer.policy.confidence, task_group(decision.parts)
     device = answer.services.device
     assert device is not None
-    gate = answer.services.gate_of(device.session.held.card, policy)
+    held = device.session.held
+    gate = answer.services.gate_of(held.card, policy, held.hidden_size)
     if policy.signal == "none" or isinstance(gate, str):
         await pieces.aclose()
         judgement = judge(None, policy, gate, group)
@@ -56,15 +62,17 @@ async def device_first(answer: AnswerState, decision: Decision, pieces: AsyncGen
             answer.kept = written
         else:
             answer.begun, answer.begun_ids = written, watched.ids
-        judgement = given_up or judge(await _value(answer, watched, written), policy, gate, group)
+        judgement = given_up or judge(await _value(answer, watched, written, gate), policy, gate, group)
     answer.judgement = judgement
     answer.device_answer = _told(judgement, len(watched.ids), answer.request.max_tokens)
     return judgement
 
 
-async def _value(answer: AnswerState, watched: Watched, written: list[Piece]) -> float | None:
-    """The policy's signal of a whole answer: of its tokens, or of what the model says when it is asked again."""
+async def _value(answer: AnswerState, watched: Watched, written: list[Piece], gate: Gate | None) -> float | None:
+    """The policy's signal of a whole answer: of its tokens, of its hidden state, or of what the model says when asked again."""
     policy, device, request = answer.policy.confidence, answer.services.device, answer.on_device
+    if gate is not None and isinstance(gate.probe, Probe):
+        return gate.probe(watched.hidden, watched.signals)
     if policy.signal not in ("p_true", "agreement"):
         return confidence(watched.signals, policy)
     assert device is not None

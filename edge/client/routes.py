@@ -55,7 +55,7 @@ async def edge_route(answer: AnswerState, watched: Watched | None = None) -> Asy
         yield piece
     known, count = answer.begun_ids, len(answer.begun_ids)
     with blame("edge"):
-        async with aclosing(device.answer(prompt, params, known)) as items:
+        async with aclosing(device.answer(prompt, params, known, watched is not None and watched.probed)) as items:
             async for item in items:
                 if not isinstance(item, EdgeChunk):
                     answer.answered_by = device.name
@@ -64,6 +64,7 @@ async def edge_route(answer: AnswerState, watched: Watched | None = None) -> Asy
                 if watched is not None:
                     watched.ids.append(item.token_id)
                     watched.signals.append(item.signal)
+                    watched.hidden = item.hidden
                 yield Piece(
                     text=item.text,
                     spans=(Span("edge", 1),),
@@ -75,7 +76,7 @@ async def edge_route(answer: AnswerState, watched: Watched | None = None) -> Asy
 
 async def cascade_route(answer: AnswerState, decision: Decision) -> AsyncGenerator[Piece, None]:
     """The device first; nothing is shown until its confidence has decided who answers."""
-    watched, first = Watched(), answer.judgement is None
+    watched, first = Watched(probed=answer.policy.confidence.signal == "probe"), answer.judgement is None
     judgement = answer.judgement or await device_first(answer, decision, edge_route(answer, watched), watched)
     answer.decision = decision = resolve_cascade(decision, judgement)
     if decision.route == "cascade":

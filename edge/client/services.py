@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from ...router.confidence.gate import Gate, load_gate
+from ...router.confidence.gate import Gate, check_states, load_gate
 from ...router.plan import SpeculationFacts, draft_curve
 from ...router.policy.policy import Policy
 from ...router.policy.source import PolicySource
@@ -61,10 +61,13 @@ class Services:
         now = datetime.fromtimestamp(self.wall())
         return Moment(now.hour, now.isoweekday())
 
-    def gate_of(self, card: ModelCard, policy: ConfidencePolicy) -> Gate | str | None:
-        """The policy's gate for the device's model, or why it cannot be used; None when the policy names none. Read once."""
+    def gate_of(self, card: ModelCard, policy: ConfidencePolicy, hidden_size: int | None) -> Gate | str | None:
+        """The policy's gate for the device's model, or why it cannot be used; None when the policy names none. Read once.
+
+        `hidden_size`: of the states that the runtime gives, which a probe reads; None: it gives none.
+        """
         if self.gate is None or self.gate[0] != policy:
-            self.gate = policy, _read_gate(card, policy)
+            self.gate = policy, _read_gate(card, policy, hidden_size)
         return self.gate[1]
 
     @property
@@ -98,11 +101,11 @@ class Services:
                 self.draft_s = draft_curve(costs.tolist(), drafting.max_draft)
 
 
-def _read_gate(card: ModelCard, policy: ConfidencePolicy) -> Gate | str | None:
-    if not policy.gate:
-        return None
+def _read_gate(card: ModelCard, policy: ConfidencePolicy, hidden_size: int | None) -> Gate | str | None:
     try:
-        return load_gate(policy.gate, card, policy)
+        gate = load_gate(policy.gate, card, policy) if policy.gate else None
+        check_states(gate, policy, card, hidden_size)
+        return gate
     except ConfigError as error:
         log.warning("no answer of the device is kept by a cascade: %s", error)
         return str(error)

@@ -1,7 +1,8 @@
 """Makes a gate from outcomes: answers of one model file, right or wrong, with what was behind each of their tokens.
 
 Every figure that stands in the gate is of outcomes that the map it judges had no part in: ten folds for the calibration, and for promises
-one half that draws the grid while the other half is tested.
+one half that draws the grid while the other half is tested. A probe is fitted on one half of all outcomes; all that the gate says is of the
+other half.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ...shared_protocol.errors import CannotPromise, InvalidRequest
 from ...shared_protocol.model_card import ModelCard
@@ -20,7 +23,9 @@ from ..evaluate.folds import fold_of
 from ..evaluate.reliability import Reliability
 from ..policy.tables import ConfidencePolicy
 from .early import stop_bound
+from .fit_probe import fit_probe
 from .gate import Gate, GroupGate, Promise, Stop, TaskGroup
+from .probe import Probe, certainty
 from .signals import SIGNALS, confidence
 from .threshold import promise_by_halves
 from .token_signal import TokenSignal
@@ -40,19 +45,26 @@ class Judged:
     group: TaskGroup
     correct: bool
     tokens: Sequence[TokenSignal]
+    state: NDArray[np.float32] | None = None  # hidden, that the last token was drawn from
 
 
 def calibrate(rows: Sequence[Judged], card: ModelCard, policy: ConfidencePolicy, data_hash: str) -> Gate:
     """A gate for the policy's signal and the model of `card`. What cannot be promised from so few outcomes is left out.
 
-    Raises InvalidRequest for a signal that is not made of tokens, and for a group with fewer than two outcomes per fold, or of which all,
-    or none, are right.
+    Raises InvalidRequest for a signal that is not made of tokens, for a group with fewer than two outcomes per fold, or of which all, or
+    none, are right, and for a probe what `fit_probe` does.
     """
-    if policy.signal not in SIGNALS:
-        raise InvalidRequest(f"{policy.signal} is not made of an answer's tokens", param="confidence.signal", hint=", ".join(SIGNALS))
+    probe = None
+    if policy.signal == "probe":
+        half = fold_of([row.id for row in rows], 2)
+        probe = probe_of([row for row, part in zip(rows, half, strict=True) if part == 0])
+        rows = [row for row, part in zip(rows, half, strict=True) if part == 1]
+    elif policy.signal not in SIGNALS:
+        hint = ", ".join((*SIGNALS, "probe"))
+        raise InvalidRequest(f"{policy.signal} is not made of an answer's tokens", param="confidence.signal", hint=hint)
     groups = {}
     for name in sorted({row.group for row in rows}):
-        groups[str(name)] = _group([row for row in rows if row.group == name], policy)
+        groups[str(name)] = _group([row for row in rows if row.group == name], policy, probe)
     return Gate(
         format="hybrid-gate-1",
         model=card.name,
@@ -63,11 +75,26 @@ def calibrate(rows: Sequence[Judged], card: ModelCard, policy: ConfidencePolicy,
         quantile_weight=policy.quantile_weight,
         data_hash=data_hash,
         groups=groups,
+        probe=msgspec.UNSET if probe is None else probe,
     ).sealed()
 
 
-def _group(rows: Sequence[Judged], policy: ConfidencePolicy) -> GroupGate:
-    values, correct = np.array([_value(row, policy) for row in rows]), np.array([float(row.correct) for row in rows])
+def probe_of(rows: Sequence[Judged]) -> Probe:
+    """Raises InvalidRequest that names the answer at fault, and what `fit_probe` does."""
+    states: list[NDArray[np.float32]] = []
+    sure: list[float] = []
+    for row in rows:
+        state, value = row.state, certainty(row.tokens)
+        if state is None or value is None or (states and len(state) != len(states[0])):
+            hint = "collect outcomes with hidden states, all of one model"
+            raise InvalidRequest(f"the answer {row.id!r} has no hidden state like the others, or tokens that cannot be", hint=hint)
+        states.append(state)
+        sure.append(value)
+    return fit_probe([row.id for row in rows], np.array(states, float), np.array(sure), np.array([float(row.correct) for row in rows]))
+
+
+def _group(rows: Sequence[Judged], policy: ConfidencePolicy, probe: Probe | None) -> GroupGate:
+    values, correct = np.array([_value(row, policy, probe) for row in rows]), np.array([float(row.correct) for row in rows])
     right = int(correct.sum())
     if len(rows) < 2 * FOLDS or right in (0, len(rows)):
         raise InvalidRequest(f"{right} right of {len(rows)} answers about {rows[0].group}", hint=f"{2 * FOLDS} or more, some of them wrong")
@@ -118,8 +145,8 @@ def _stop(right: Sequence[Judged]) -> Stop | None:
         return None
 
 
-def _value(row: Judged, policy: ConfidencePolicy) -> float:
-    value = confidence(row.tokens, policy)
+def _value(row: Judged, policy: ConfidencePolicy, probe: Probe | None) -> float:
+    value = confidence(row.tokens, policy) if probe is None else probe(row.state, row.tokens)
     if value is None:
-        raise InvalidRequest(f"the answer {row.id!r} has no token, or numbers that no token can have")
+        raise InvalidRequest(f"the answer {row.id!r} has no token, no hidden state that its probe can read, or numbers that cannot be")
     return value

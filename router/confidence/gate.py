@@ -20,9 +20,9 @@ from ..calibration import Calibration
 from ..complexity.complexity import Parts
 from ..policy.policy import MAX_GATE
 from ..policy.tables import ConfidencePolicy, Signal
+from .probe import Count, Probe
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
-Count = Annotated[int, Meta(ge=0)]
 TaskGroup = Literal["code", "text"]
 CODE_FROM = 0.2  # of Parts.code: two marks of program text, or as many words of programming
 ANY = "any"  # the group for tasks of a kind that was not calibrated apart
@@ -69,7 +69,12 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     quantile_weight: Unit
     data_hash: str  # of the outcomes
     groups: dict[str, GroupGate]  # by TaskGroup, or "any"
+    probe: Probe | msgspec.UnsetType = msgspec.UNSET  # of the signal "probe", and of no other
     calibration_id: str = ""  # of all the rest; made by `sealed`
+
+    def __post_init__(self) -> None:
+        if isinstance(self.probe, Probe) != (self.signal == "probe"):
+            raise ValueError("the signal probe comes with a probe, and no other does")
 
     def sealed(self) -> Gate:
         """With its calibration id: the first 16 hex digits of SHA-256 over its canonical JSON."""
@@ -115,6 +120,29 @@ def load_gate(path: str | Path, card: ModelCard, policy: ConfidencePolicy) -> Ga
     return gate
 
 
+def check_states(gate: Gate | None, policy: ConfidencePolicy, card: ModelCard, hidden_size: int | None) -> None:
+    """Raise GateMismatch where the policy judges by a probe that cannot be asked here.
+
+    `hidden_size`: numbers of the hidden states that the device's runtime gives; None: it gives none.
+    """
+    if policy.signal != "probe":
+        return
+    if gate is None or not isinstance(gate.probe, Probe):
+        raise GateMismatch(_NO_PROBE, param="confidence.gate", hint="make one: hybrid route gate --signal probe")
+    if hidden_size is None:
+        raise GateMismatch(
+            f"the signal probe reads hidden states, and the runtime of {card.name} gives none",
+            param="confidence.signal",
+            hint="use the native runtime, or another signal",
+        )
+    if hidden_size != gate.probe.size:
+        raise GateMismatch(
+            f"the gate's probe reads hidden states of {gate.probe.size} numbers, those of {card.name} have {hidden_size}",
+            param="confidence.gate",
+        )
+
+
+_NO_PROBE = "the signal probe needs a gate that holds a probe, and confidence.gate names none"
 _IDENTITY = ("the file", "the quantisation", "the signal", "the quantile", "the quantile weight")
 
 

@@ -3,7 +3,8 @@
     {"model", "file_hash", "quantisation"}                     the first line, if it has no id: which model they are of
     {"id", "task": "code" or "text", "correct", "logprob": [...], "margin": [...], "entropy": [...]}
 
-The lists have a number per token of the answer, in thousandths of a nat (token_signal.py); other keys are not looked at.
+The lists have a number per token of the answer, in thousandths of a nat (token_signal.py). A probe is fitted on one more key, `hidden`: the
+hidden state from which the last token was drawn, as base64 of little-endian float32. Other keys are not looked at.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from ...shared_protocol.bounded_file import read_at_most
 from ...shared_protocol.errors import GateMismatch, InvalidRequest, NotFound
@@ -37,6 +39,7 @@ class _Row(msgspec.Struct):
     logprob: tuple[float, ...]
     margin: tuple[float, ...]
     entropy: tuple[float, ...]
+    hidden: bytes | None = None  # base64 in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +91,7 @@ def _judged(line: str, where: str) -> Judged:
     if not len(row.logprob) == len(row.margin) == len(row.entropy) > 0:
         raise InvalidRequest(f"{where}: logprob, margin and entropy need a number for every token, and there must be one")
     tokens = zip(row.logprob, row.margin, row.entropy, strict=True)
-    return Judged(row.id, row.task, row.correct, [TokenSignal(*(value / 1000 for value in token)) for token in tokens])
+    if row.hidden is not None and (not row.hidden or len(row.hidden) % 4):
+        raise InvalidRequest(f"{where}: hidden must be base64 of float32 numbers, found {len(row.hidden)} bytes")
+    state = None if row.hidden is None else np.frombuffer(row.hidden, "<f4")
+    return Judged(row.id, row.task, row.correct, [TokenSignal(*(value / 1000 for value in token)) for token in tokens], state)

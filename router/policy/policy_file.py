@@ -148,6 +148,13 @@ def overlay(defaults: Tables, tables: Tables, text: str, source: str) -> Tables:
                 dotted = f"rule.{rule['name']}.route"
                 where = f"{source}:{line_of_rule(text, number, 'route')}"
                 raise ConfigError(f'{where}: {dotted} drafts, but speculation.mode is "off"', param=dotted, hint="drop one of the two")
+    if merged["confidence"]["signal"] == "probe" and not merged["confidence"]["gate"]:
+        where = f"{source}:{line_of(text, 'confidence', 'signal')}"
+        raise ConfigError(
+            f'{where}: confidence.signal is "probe", but confidence.gate names no gate that holds one',
+            param="confidence.signal",
+            hint="make one: hybrid route gate --signal probe",
+        )
     for word in merged["privacy"]["topic_words"]:
         if word != word.lower().strip():  # a schema's pattern knows capital letters of ASCII only, and lets a last newline pass
             where = f"{source}:{line_of(text, 'privacy', 'topic_words')}"

@@ -28,6 +28,7 @@ Signal = Literal[
     "margin_quantile",
     "entropy",
     "entropy_quantile",
+    "probe",
     "p_true",
     "agreement",
     "none",

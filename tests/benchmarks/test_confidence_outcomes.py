@@ -48,6 +48,17 @@ def test_the_default_signal_and_the_gate_s_tell_right_from_wrong(outcomes: Outco
         assert auroc(signals[name].tolist(), chosen.correct.tolist()) >= 0.7
 
 
+def test_a_probe_is_best_where_it_knows_such_questions_and_only_of_use_within_a_group_where_not(outcomes: Outcomes) -> None:
+    found = {}
+    for group in ("human-eval", "reasoning-gym", None):
+        chosen = outcomes.of(group)
+        for name in ("probe", "probe_of_new_kinds", "length_corrected"):
+            found[group, name] = auroc(chosen.signals(POLICY)[name].tolist(), chosen.correct.tolist())
+    assert found[None, "probe"] > 0.85 > 0.78 > found[None, "length_corrected"] > found[None, "probe_of_new_kinds"]
+    for group in ("human-eval", "reasoning-gym"):
+        assert found[group, "probe_of_new_kinds"] > found[group, "length_corrected"]
+
+
 def test_giving_up_what_cannot_pass_saves_tokens(outcomes: Outcomes) -> None:
     code = outcomes.of("human-eval")
     saved = certain_stop(code, code.signals(POLICY)["minimum"], "minimum", 0.5)

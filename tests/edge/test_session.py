@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hybrid import LLM
 from hybrid.edge.native import NativeRuntime
 from hybrid.edge.session import Session
-from hybrid.shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest
+from hybrid.shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest, NoHiddenStates
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.sampling import SamplingParams
+from hybrid.tests.support.toy_runtime import ToyRuntime
 
 ASK = [{"role": "user", "content": "Name three colours."}]
 PARAMS = SamplingParams(temperature=0.8, seed=5, max_tokens=12)
@@ -123,3 +125,28 @@ def test_a_cancelled_answer_ends_and_the_next_one_is_right(session: Session) -> 
     with pytest.raises(Cancelled):
         list(answer)
     assert [chunk.token_id for chunk in session.chat(ASK, PARAMS)] == expected
+
+
+def test_hidden_states_come_with_the_tokens_when_asked_for_and_change_none_of_them(session: Session) -> None:
+    prompt = session.model.render_chat(ASK)
+    plain = list(session.generate(prompt, PARAMS))
+    session.held.truncate(0)
+    chunks = list(session.generate(prompt, PARAMS, hidden=True))
+    assert [(chunk.token_id, chunk.signal) for chunk in chunks] == [(chunk.token_id, chunk.signal) for chunk in plain]
+    assert all(chunk.hidden is None for chunk in plain)
+    session.held.truncate(0)  # all at once: the state that each token was drawn from
+    ids = [chunk.token_id for chunk in chunks]
+    _, states = session.held.extend_with_hidden([*prompt, *ids[:-1]], rows=len(ids))
+    np.testing.assert_array_equal(np.array([chunk.hidden for chunk in chunks]), states)
+    assert session.held.ids == [*prompt, *ids[:-1]]
+
+
+def test_a_runtime_that_gives_no_hidden_states_says_so_before_it_computes(tiny_llama: Model) -> None:
+    runtime = ToyRuntime()
+    session = Session(runtime, tiny_llama)
+    assert session.held.hidden_size is None
+    with pytest.raises(NoHiddenStates, match="the runtime of toy gives no hidden states"):
+        session.generate([1, 2], PARAMS, hidden=True)
+    with pytest.raises(NoHiddenStates):
+        session.held.extend_with_hidden([1, 2])
+    assert runtime.fed == 0

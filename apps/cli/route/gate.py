@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from ....router.confidence.gate import GroupGate
+from ....router.confidence.probe import Probe
 from ....router.confidence.signals import SIGNALS
 from ....router.policy.policy import Policy
 from ..output import json_option, print_json
@@ -16,14 +17,15 @@ from ..output import json_option, print_json
 @click.command()
 @click.option("--outcomes", required=True, type=click.Path(dir_okay=False), help="Right and wrong answers of the model (JSON lines).")
 @click.option("--model", required=True, help="The device's model: a name in the store, or a path.")
-@click.option("--signal", type=click.Choice(list(SIGNALS)), help="What to judge by; the policy's, if not said.")
+@click.option("--signal", type=click.Choice([*SIGNALS, "probe"]), help="What to judge by; the policy's, if not said.")
 @click.option("--policy", "policy_file", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file, or preset:NAME.")
 @click.option("--output", required=True, type=click.Path(dir_okay=False), help="Where to write the gate, for the key confidence.gate.")
 @json_option
 def gate(outcomes: str, model: str, signal: str | None, policy_file: str | None, output: str, as_json: bool) -> None:
     """Calibrate the confidence of a device's model from outcomes of it.
 
-    The gate fits this model file in this quantisation only. Figures are of answers that the map they judge has not seen.
+    The gate fits this model file in this quantisation only. Figures are of answers that the map they judge has not seen. For the signal
+    probe, one half of the outcomes makes the probe, and the other the gate.
     """
     from ....quant.at_load import quantised
     from ....router.confidence.calibrate import calibrate
@@ -42,8 +44,17 @@ def gate(outcomes: str, model: str, signal: str | None, policy_file: str | None,
         print_json({"output": output, **msgspec.to_builtins(made)})
     else:
         click.echo(f"{output}: calibration {made.calibration_id} of {made.model} ({made.quantisation}), {made.signal}")
+        if isinstance(made.probe, Probe):
+            click.echo(_probe_line(made.probe))
         for name, group in made.groups.items():
             click.echo("\n".join(_lines(name, group)))
+
+
+def _probe_line(probe: Probe) -> str:
+    return (
+        f"probe: of {probe.size} numbers of the hidden state and the tokens' certainty, fitted on {probe.n} other answers "
+        f"({probe.correct} right), ridge {probe.ridge:g}"
+    )
 
 
 def _lines(name: str, group: GroupGate) -> list[str]:

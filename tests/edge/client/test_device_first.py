@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hybrid.edge.held_tokens import HeldTokens
 from hybrid.edge.session import EdgeAnswer, Session
 from hybrid.quant.at_load import quantised
 from hybrid.router.calibration import Logistic
 from hybrid.router.confidence.gate import Gate, GroupGate, Stop
+from hybrid.router.confidence.probe import Probe
 from hybrid.router.policy.policy import Policy
 from hybrid.shared_protocol.model import Model, load_model
 from hybrid.shared_protocol.openai import ChatCompletion, DeviceAnswer
@@ -34,8 +37,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[int]]]:
     seen: list[tuple[int, list[int]]] = []
     generate = Session.generate
 
-    def counted(self: Session, prompt_ids: Sequence[int], params: Any, *, known: Sequence[int] = ()) -> EdgeAnswer:
-        answer = generate(self, prompt_ids, params, known=known)
+    def counted(self: Session, prompt_ids: Sequence[int], params: Any, *, known: Sequence[int] = (), hidden: bool = False) -> EdgeAnswer:
+        answer = generate(self, prompt_ids, params, known=known, hidden=hidden)
         drawn: list[int] = []
         seen.append((len(known), drawn))
 
@@ -56,11 +59,10 @@ def gate_for(model: Model, tmp_path: Path, **changes: Any) -> str:
     group = GroupGate(
         map=Logistic(0.0, 2.1972), n=100, correct=90, auroc=0.5, ece_before=0.4, ece_after=0.0, stop=changes.pop("stop", None)
     )
-    identity = {"file_hash": model.card.file_hash, "quantisation": model.card.quantisation} | changes
+    identity = {"file_hash": model.card.file_hash, "quantisation": model.card.quantisation, "signal": policy.signal} | changes
     gate = Gate(
         format="hybrid-gate-1",
         model=model.card.name,
-        signal=policy.signal,
         quantile=policy.quantile,
         quantile_weight=policy.quantile_weight,
         data_hash="0" * 64,
@@ -228,3 +230,43 @@ async def test_the_model_is_asked_about_its_answer_where_the_policy_says_so(
     found = first(answer).confidence
     assert found is not None and 0 <= found <= 1 and found == first(again).confidence
     assert [len(drawn) for _, drawn in calls[: len(calls) // 2]] == ([6] if signal == "p_true" else [6, 6, 6])
+
+
+def probe_for(model: Model, tmp_path: Path, size: int | None = None) -> str:
+    """A policy whose probe reads one number of the hidden state and the certainty of the tokens."""
+    weights = np.zeros(size or model.architecture.hidden_size, "<f4")
+    weights[1] = 0.25
+    probe = Probe(weights=weights.tobytes(), certainty=2.0, bias=0.5, ridge=1.0, n=80, correct=40)
+    return CASCADE + '0.0\nstop_below = 0.0\nsignal = "probe"\n' + gate_for(model, tmp_path, signal="probe", probe=probe)
+
+
+async def test_a_probe_reads_the_state_that_the_last_token_was_drawn_from(
+    smollm2: Model, tmp_path: Path, calls: list[tuple[int, list[int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Any] = []
+    monkeypatch.setattr(Probe, "__call__", lambda self, state, tokens: read.append((state, len(tokens))) or 0.5)
+    async with client_of(smollm2, probe_for(smollm2, tmp_path), well) as (client, _):
+        answer = await ask(client)
+        assert client._device is not None
+        held = client._device.session.held
+        ids = list(held.ids)
+        held.truncate(0)
+        _, states = held.extend_with_hidden(ids)
+    ((state, count),) = read
+    np.testing.assert_array_equal(state, states[0])
+    assert (told(answer)[0], first(answer).gate, count) == ("edge", "passed", 6)
+    assert ids[-5:] == calls[0][1][:-1]
+
+
+async def test_a_runtime_without_hidden_states_or_with_others_is_not_asked_in_vain(
+    smollm2: Model, tmp_path: Path, calls: list[tuple[int, list[int]]], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with client_of(smollm2, probe_for(smollm2, tmp_path, size=3), well) as (client, _):
+        other = await ask(client)
+    monkeypatch.setattr(HeldTokens, "hidden_size", None)
+    async with client_of(smollm2, probe_for(smollm2, tmp_path), well) as (client, _):
+        none = await ask(client)
+    for answer in (other, none):
+        assert (text_of(answer), first(answer)) == ("from afar", DeviceAnswer("unavailable"))
+    assert calls == []
+    assert "reads hidden states of 3 numbers, those of" in caplog.text and "gives none" in caplog.text

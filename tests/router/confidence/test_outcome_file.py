@@ -32,6 +32,13 @@ def test_numbers_are_thousandths_of_a_nat(tmp_path: Path) -> None:
     assert found.rows[0].tokens == [TokenSignal(-0.02, 4.0, 0.1), TokenSignal(-1.5, 0.0, 2.5)]
 
 
+def test_a_hidden_state_is_base64_of_float32_and_may_be_missing(tmp_path: Path) -> None:
+    found = read_outcome_file(write(tmp_path / "o.jsonl", row(hidden="AACAPwAAAMA="), row("b")))
+    state = found.rows[0].state
+    assert state is not None and state.tolist() == [1.0, -2.0]
+    assert found.rows[1].state is None
+
+
 def test_the_hash_is_of_the_outcomes_alone(tmp_path: Path) -> None:
     with_head, without = (read_outcome_file(write(tmp_path / "o.jsonl", *head, row(), row("b"))) for head in ([HEAD], []))
     assert with_head.data_hash == without.data_hash
@@ -58,6 +65,9 @@ def test_outcomes_of_another_model_are_refused(tmp_path: Path) -> None:
         row(logprob=["x"]),
         row(logprob=[-1]),
         row(logprob=[], margin=[], entropy=[]),
+        row(hidden="AAAA"),
+        row(hidden=""),
+        row(hidden=[1.0]),
     ],
 )
 def test_a_line_that_is_no_outcome_is_named(tmp_path: Path, wrong: object) -> None:

@@ -26,7 +26,7 @@ def by(signal: Signal, **changes: float) -> ConfidencePolicy:
 
 
 def test_every_signal_of_the_policy_is_there() -> None:
-    assert {*SIGNALS, "p_true", "agreement", "none"} == set(get_args(Signal))
+    assert {*SIGNALS, "probe", "p_true", "agreement", "none"} == set(get_args(Signal))
 
 
 def test_certain_tokens_give_full_confidence_and_impossible_ones_none() -> None:
