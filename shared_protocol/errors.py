@@ -6,6 +6,8 @@ No message ever holds prompt text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class HybridError(Exception):
     """Root of all errors for users. `param` is the dotted path of the offending field, when one field is at fault."""
@@ -282,6 +284,17 @@ class TooInexact(CompileError):
     """A quantised model strays further from its source than the limit says."""
 
     code = "too_inexact"
+
+
+class OperationRefused(CompileError):
+    """No chip takes an operation. `reasons`: by the chip's name, why not."""
+
+    code = "operation_refused"
+
+    def __init__(self, kind: str, name: str, reasons: Mapping[str, str]) -> None:
+        told = "; ".join(f"{chip}: {reason}" for chip, reason in reasons.items())
+        super().__init__(f"no chip takes {kind} {name}: {told}", hint="add a chip that does, such as the host's processor")
+        self.reasons = dict(reasons)
 
 
 class ArtifactRejected(CompileError):
