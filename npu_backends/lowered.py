@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TypeVar
 
 import msgspec
 
@@ -11,24 +12,29 @@ from .base import Artifact, Plan, Segment
 
 
 class Lowered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Adapters that keep more than the graph, as the list of a chip's instructions, add fields of their own."""
+
     abi: str
     segment: Segment
     plan: Plan
 
 
-def pack(segment: Segment, plan: Plan, abi: str) -> Artifact:
+Form = TypeVar("Form", bound=Lowered)
+
+
+def pack(lowered: Lowered) -> Artifact:
     """The same bytes for the same segment and plan, whatever the order in which the plan was made."""
-    return Artifact.of(msgspec.msgpack.encode(Lowered(abi, segment, plan), order="sorted"), abi)
+    return Artifact.of(msgspec.msgpack.encode(lowered, order="sorted"), lowered.abi)
 
 
-def unpack(artifact: Artifact, abi: str) -> Lowered:
+def unpack(artifact: Artifact, abi: str, form: type[Form]) -> Form:
     """Raises ArtifactRejected for bytes that are torn, of another adapter or form, or that do not hold together."""
     if artifact.abi != abi:
         raise ArtifactRejected(f"the artifact is of the form {artifact.abi!r}, and {abi!r} is read here", hint="compile again")
     if hashlib.sha256(artifact.data).hexdigest() != artifact.sha256:
         raise ArtifactRejected("the artifact's bytes are not those that were compiled: their SHA-256 differs", hint="compile again")
     try:
-        lowered = msgspec.msgpack.decode(artifact.data, type=Lowered)
+        lowered = msgspec.msgpack.decode(artifact.data, type=form)
     except (msgspec.MsgspecError, HybridError) as error:
         raise ArtifactRejected(f"the artifact does not hold together: {error}", hint="compile again") from None
     if lowered.abi != abi:

@@ -16,7 +16,7 @@ from ..ir.graph import Graph
 from ..ir.op import Op, flat
 from ..ir.semantics import SEMANTICS
 from ..ir.work import work_of
-from ..lowered import pack, unpack
+from ..lowered import Lowered, pack, unpack
 from ..spec import Spec
 from .blas import one_blas_thread
 
@@ -50,10 +50,10 @@ class CpuAdapter:
         return Cost(math.ceil(max(compute, moved / spec.dram.sustained_bytes_per_cycle)), moved, energy * 1e-12)
 
     def lower(self, segment: Segment, plan: Plan) -> Artifact:
-        return pack(segment, plan, ABI)
+        return pack(Lowered(ABI, segment, plan))
 
     def load(self, artifact: Artifact, constants: Mapping[str, NDArray[Any]]) -> Loaded:
-        graph = unpack(artifact, ABI).segment.graph
+        graph = unpack(artifact, ABI, Lowered).segment.graph
         for value in graph.constants:
             if value.name not in constants or constants[value.name].shape != value.shape:
                 raise ArtifactRejected(f"the constant {value} is not there", hint="the artifact is for another model: compile again")

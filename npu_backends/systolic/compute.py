@@ -36,7 +36,7 @@ class Workspace:
 
 
 Numbers = Sequence[float]
-Computation = Callable[[Workspace, Sequence[Array], Sequence[Array], Numbers], None]
+Computation = Callable[[Workspace, Sequence[Array], Sequence[Array], Numbers], object]
 
 
 def matmul_i8(space: Workspace, out: Sequence[Array], ins: Sequence[Array], numbers: Numbers) -> None:
@@ -45,13 +45,12 @@ def matmul_i8(space: Workspace, out: Sequence[Array], ins: Sequence[Array], numb
         sums.fill(0)
     for at in range(0, a.shape[1], EXACT):
         part, weights = a[:, at : at + EXACT], w[:, at : at + EXACT]
-        floats, columns, made = space.take(part.shape, weights.shape, sums.shape)
+        floats, columns, made, whole = space.take(part.shape, weights.shape, sums.shape, sums.shape)
         np.copyto(floats, part)
         np.copyto(columns, weights)
         np.matmul(floats, columns.T, out=made)
-        whole = floats.reshape(-1).view(np.int32)[: made.size].reshape(made.shape) if made.size <= floats.size else made.view(np.int32)
-        np.copyto(whole, made, casting="unsafe")
-        np.add(sums, whole, out=sums)
+        np.copyto(whole.view(np.int32), made, casting="unsafe")
+        np.add(sums, whole.view(np.int32), out=sums)
 
 
 def matmul_groups(space: Workspace, out: Sequence[Array], ins: Sequence[Array], numbers: Numbers) -> None:
@@ -60,18 +59,19 @@ def matmul_groups(space: Workspace, out: Sequence[Array], ins: Sequence[Array], 
     if not numbers[0]:
         sums.fill(0)
     (rows, inputs), outputs = a.shape, len(w)
-    floats, columns, made, ones = space.take((rows, GROUP), (outputs, GROUP), (rows, outputs), (rows, 1))
-    for group in range(inputs // GROUP):
-        at = group * GROUP
-        np.copyto(floats, a[:, at : at + GROUP])
-        np.copyto(columns, w[:, at : at + GROUP])
-        np.matmul(floats, columns.T, out=made)
-        np.multiply(made, scales[:, group], out=made)
-        np.add(sums, made, out=sums)
+    groups = inputs // GROUP
+    shapes = (groups, rows, GROUP), (outputs, groups, GROUP), (groups, rows, outputs), (groups, rows, 1)
+    floats, columns, made, code_sums = space.take(*shapes)
+    np.copyto(floats, a.reshape(rows, groups, GROUP).transpose(1, 0, 2))
+    np.copyto(columns.reshape(outputs, inputs), w)
+    np.matmul(floats, columns.transpose(1, 2, 0), out=made)
+    np.add.reduce(floats, axis=2, keepdims=True, out=code_sums)  # whole numbers below 2^24: exact in any order
+    for group, product in enumerate(made):
+        np.multiply(product, scales[:, group], out=product)
+        np.add(sums, product, out=sums)
         if offsets:
-            np.add.reduce(floats, axis=1, keepdims=True, out=ones)  # whole numbers below 2^24: exact in any order
-            np.multiply(ones, offsets[0][:, group], out=made)
-            np.add(sums, made, out=sums)
+            np.multiply(code_sums[group], offsets[0][:, group], out=product)
+            np.add(sums, product, out=sums)
 
 
 def matmul_f32(space: Workspace, out: Sequence[Array], ins: Sequence[Array], numbers: Numbers) -> None:
@@ -196,7 +196,7 @@ MAP_FUNCTIONS: Mapping[str, Computation] = MappingProxyType(
         "subtract": _plain(np.subtract),
         "divide": _plain(np.divide),
         "exp": _plain(np.exp),
-        "scale": lambda space, out, ins, numbers: np.multiply(ins[0], np.float32(numbers[0]), out=out[0]) and None,
+        "scale": lambda space, out, ins, numbers: np.multiply(ins[0], np.float32(numbers[0]), out=out[0]),
         "convert": lambda space, out, ins, numbers: np.copyto(out[0], ins[0]),
         "inverse_root": _inverse_root,
         "silu": _silu,
@@ -208,14 +208,8 @@ MAP_FUNCTIONS: Mapping[str, Computation] = MappingProxyType(
 )
 REDUCTIONS: Mapping[str, Computation] = MappingProxyType(
     {
-        "max": lambda space, out, ins, numbers: ins[0].max(axis=-1, keepdims=True, out=out[0]) is None or None,
-        "sum": lambda space, out, ins, numbers: ins[0].sum(axis=-1, keepdims=True, out=out[0]) is None or None,
-        "mean": lambda space, out, ins, numbers: np.mean(ins[0], axis=-1, keepdims=True, dtype=np.float32, out=out[0]) is None or None,
+        "max": lambda space, out, ins, numbers: np.max(ins[0], axis=-1, keepdims=True, out=out[0]),
+        "sum": lambda space, out, ins, numbers: np.sum(ins[0], axis=-1, keepdims=True, out=out[0]),
+        "mean": lambda space, out, ins, numbers: np.mean(ins[0], axis=-1, keepdims=True, dtype=np.float32, out=out[0]),
     }
 )
-
-
-def workspace_of(shapes: Sequence[tuple[int, int]]) -> int:
-    """Floats that a computation on tiles of these shapes takes at most."""
-    cut = [(rows, min(cols, EXACT)) for rows, cols in shapes]
-    return sum(rows * cols for rows, cols in [*shapes, *cut]) + sum(rows + 2 for rows, _ in shapes)

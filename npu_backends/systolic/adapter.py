@@ -1,0 +1,119 @@
+"""The simulated NPU as an adapter: it computes tile by tile what the chip would, to the interpreter's bits, and counts what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...shared_protocol.errors import ArtifactRejected, DoesNotFit, PlanInvalid
+from ..base import NOTHING, Artifact, Cost, Plan, Segment, Tiling
+from ..cpu.blas import one_blas_thread
+from ..ir.op import Op
+from ..ir.value import ARRAYS
+from ..lowered import pack, unpack
+from ..spec import Spec
+from ..tile.kernels import kernel_of
+from ..tile.program import Kernel
+from .capability import refusal
+from .choose import fitting, has_tiling, tiling_of
+from .execute import Step, bind, new_workspace, scratch_bytes
+from .pipeline import count
+from .program import ABI, Program, call_of, check, chip_of
+from .record import Record, cost_of, record_of
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    program: Program
+    constants: Mapping[str, NDArray[Any]]  # flat
+    steps: tuple[tuple[Step, ...], ...]  # of every kernel
+
+
+class SystolicAdapter:
+    """`spec` is any chip of ../presets, or one of your own."""
+
+    name = "systolic"
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+
+    def supports(self, op: Op) -> str | None:
+        return refusal(op, self.spec)
+
+    def tiling(self, op: Op) -> Tiling | None:
+        """The tiling that takes the fewest cycles; None for an operation that needs none. Raises DoesNotFit."""
+        return tiling_of(op, self.spec)
+
+    def cost(self, op: Op, tiling: Tiling | None = None) -> Cost:
+        """What `count` says of the operation in a segment. Handing over a segment takes `spec.launch_cycles` more, once."""
+        if not self._kernel(op, tiling).instructions:
+            return NOTHING
+        return cost_of(count(self._kernel(op, tiling), self.spec), self.spec)
+
+    def lower(self, segment: Segment, plan: Plan) -> Artifact:
+        """Raises DoesNotFit for an operation that the chip refuses."""
+        kernels: dict[Kernel, int] = {}
+        calls = []
+        for op in segment.graph.ops:
+            if reason := self.supports(op):
+                raise DoesNotFit(f"{op.kind} {op.name} does not run on {self.spec.name}: {reason}")
+            kernel = self._kernel(op, plan.tilings.get(op.name))
+            calls.append(call_of(op, kernels.setdefault(kernel, len(kernels))))
+        return pack(Program(ABI, segment, plan, chip_of(self.spec), tuple(kernels), tuple(calls)))
+
+    def load(self, artifact: Artifact, constants: Mapping[str, NDArray[Any]]) -> Loaded:
+        program = unpack(artifact, ABI, Program)
+        check(program, self.spec)
+        flat = {}
+        for value in program.segment.graph.constants:
+            array = constants.get(value.name)
+            if array is None or array.shape != value.shape or array.dtype != ARRAYS[value.dtype] or not array.flags.c_contiguous:
+                found = "nothing" if array is None else f"{array.dtype} {list(array.shape)}"
+                raise ArtifactRejected(f"the constant {value} is needed, there is {found}", hint="the artifact is for another model")
+            flat[value.name] = array.reshape(-1)
+        sram = np.zeros(max(map(scratch_bytes, program.kernels), default=0), np.uint8)
+        space = new_workspace(program.kernels)
+        return Loaded(program, flat, tuple(tuple(bind(kernel, sram, space)) for kernel in program.kernels))
+
+    def run(self, handle: Loaded, buffers: Mapping[str, NDArray[Any]]) -> None:
+        """`buffers` has every value that the plan places. Raises PlanInvalid for one that is missing or not in one piece."""
+        values = {value.name: value for value in handle.program.segment.graph.values()}
+        known = dict(handle.constants)
+        for name in handle.program.plan.placements:
+            if name in values and name not in known:
+                known[name] = _flat(name, buffers)
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            for call in handle.program.calls:
+                for before, after in call.views:
+                    if _address(known[before]) != _address(known[after]):
+                        np.copyto(known[after], known[before])
+                operands = [known[name] for name in call.operands]
+                for step in handle.steps[call.kernel]:
+                    step(operands)
+
+    def count(self, handle: Loaded) -> Record:
+        """What a run takes, from the instructions that it executes."""
+        program = handle.program
+        counted = [count(kernel, self.spec) for kernel in program.kernels]
+        return record_of([(op, counted[call.kernel]) for op, call in zip(program.segment.graph.ops, program.calls, strict=True)], self.spec)
+
+    def _kernel(self, op: Op, tiling: Tiling | None) -> Kernel:
+        if has_tiling(op) and tiling is None:
+            tiling = self.tiling(op)
+        return kernel_of(op, fitting(op, tiling, self.spec))
+
+
+def _flat(name: str, buffers: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    array = buffers.get(name)
+    if array is None or not array.flags.c_contiguous:
+        raise PlanInvalid(f"{name} is placed by the plan, and there is {'no' if array is None else 'a scattered'} buffer for it")
+    return array.reshape(-1)
+
+
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
