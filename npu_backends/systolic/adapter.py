@@ -19,7 +19,7 @@ from ..spec import Spec
 from ..tile.kernels import kernel_of
 from ..tile.program import Kernel
 from .capability import refusal
-from .choose import fitting, has_tiling, tiling_of
+from .choose import fitting, tiling_of
 from .execute import Step, bind, new_workspace, scratch_bytes
 from .pipeline import count
 from .program import ABI, Program, call_of, check, chip_of
@@ -102,9 +102,7 @@ class SystolicAdapter:
         return record_of([(op, counted[call.kernel]) for op, call in zip(program.segment.graph.ops, program.calls, strict=True)], self.spec)
 
     def _kernel(self, op: Op, tiling: Tiling | None) -> Kernel:
-        if has_tiling(op) and tiling is None:
-            tiling = self.tiling(op)
-        return kernel_of(op, fitting(op, tiling, self.spec))
+        return kernel_of(op, fitting(op, tiling or self.tiling(op), self.spec))
 
 
 def _flat(name: str, buffers: Mapping[str, NDArray[Any]]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from ..ir.op import Op, flat
 from ..spec import Spec
 from ..tile.kernels import kernel_of, nameless
 from ..tile.kernels import refusal as no_kernel
-from .choose import fitting, has_tiling, tiling_of
+from .choose import fitting, tiling_of
 from .intrinsics import INTRINSICS, key_of
 
 WHOLE = Tiling("os", 1 << 40, 1 << 40, GROUP << 40, "mnk")  # every product in one tile: the fewest instructions to look at
@@ -40,7 +40,7 @@ def _lacking(op: Op, spec: Spec) -> str | None:
         floats = [value.dtype for value in inner.inputs[1:2] if inner.kind in ("scores", "mix")]
         if floats and not {floats[0], "f32"} & set(spec.weight_formats):
             return f"{inner.kind} multiplies {floats[0]} with floats, and the array of {spec.name} takes {formats} only"
-    kernel = kernel_of(op, WHOLE if has_tiling(op) else None)
+    kernel = kernel_of(op, WHOLE)
     for instruction in kernel.instructions:
         if instruction.op in ("load", "store", "see"):
             continue

@@ -11,51 +11,54 @@ from ..base import Tiling
 from ..ir.kinds import GROUP
 from ..ir.op import Op, flat
 from ..ir.value import BITS
-from ..ir.work import Product, product_of
+from ..ir.work import WEIGHTS
 from ..spec import Spec
 from ..tile.kernels import TILED, kernel_of, nameless, rows_of
 from .gemm import Gemm
 from .tiling import tile_product
 
-PLAIN = Tiling("os", 1, 1, GROUP, "mnk")  # of what has no product: one row at a time
-
-
-def has_tiling(op: Op) -> bool:
-    return any(inner.kind in TILED for inner in flat((op,)))
-
-
-def largest_product(op: Op) -> tuple[Op, Product]:
-    """Of an operation that has a tiling, the one that it is chosen for, and its sizes."""
-    products = [(inner, product_of(inner)) for inner in flat((op,)) if inner.kind in TILED]
-    inner, product = max(products, key=lambda pair: pair[1].macs if pair[1] else 0)
-    assert product is not None
-    return inner, product
+ATTENTION = ("scores", "mix", "cache_write")  # read or write a cache, head by head
 
 
 def tiling_of(op: Op, spec: Spec) -> Tiling | None:
-    """None for an operation without a product of integers. Raises DoesNotFit where nothing fits the SRAM."""
-    return _tiling_of(nameless(op), spec) if has_tiling(op) else None
+    """None for one that computes row by row alone. Raises DoesNotFit where nothing fits the SRAM."""
+    tiled = any(inner.kind in TILED for inner in flat((op,)))
+    return _tiling_of(nameless(op), spec) if tiled or op.kind == "fused" else None
 
 
 @lru_cache(maxsize=1024)
-def _tiling_of(op: Op, spec: Spec) -> Tiling:
-    inner, product = largest_product(op)
-    bits = BITS[inner.inputs[2].dtype] + 32 * (len(inner.inputs) - 3) / GROUP if inner.kind == "linear_g32" else 8
+def _tiling_of(op: Op, spec: Spec) -> Tiling | None:
     if op.kind != "fused":
-        gemm = Gemm(product.m, product.n, product.k, weight_bits=bits)
-        return fitting(op, tile_product(gemm, spec).tiling, spec) or PLAIN
-    made = {value.name: value for part in op.body for value in part.outputs}
-    row_bytes = sum(value.bytes for value in made.values()) // rows_of(op)
-    refused = DoesNotFit(f"{op.kind} needs {row_bytes} bytes of SRAM for a row, {spec.name} has {spec.sram.bytes}")
-    for rows in _halves(product.m):
-        room = spec.sram.bytes - rows * row_bytes
+        return fitting(op, tile_product(_gemm(op), spec).tiling, spec)
+    products = [_gemm(inner) for inner in flat((op,)) if inner.kind in TILED]
+    for rows in _halves(rows_of(op)):
+        tiling = Tiling(spec.array.dataflows[0], rows, 1, GROUP, "mnk")
         try:
-            gemm = Gemm(rows, product.n, product.k, weight_bits=bits, inputs_in="sram", outputs_in="sram")
-            chosen = tile_product(gemm, spec, room).tiling
-            return fitting(op, replace(chosen, tm=rows), spec) or PLAIN
-        except DoesNotFit as error:
-            refused = error
-    raise refused
+            if products:
+                largest = replace(max(products, key=lambda gemm: gemm.macs), m=rows, inputs_in="sram", outputs_in="sram")
+                tiling = replace(tile_product(largest, spec, spec.sram.bytes - _strip_bytes(op, rows)).tiling, tm=rows)
+            if (chosen := fitting(op, tiling, spec)) and chosen.tm == rows:
+                return chosen
+        except DoesNotFit:
+            if rows == 1:
+                raise
+    return None
+
+
+def _strip_bytes(op: Op, rows: int) -> int:
+    """Of all that a fused operation holds of a strip of rows, read or made, beside weights and tables."""
+    held = {value.name: value.bytes for inner in op.body for value in inner.outputs if inner.kind not in ("cache_write", "reshape")}
+    for inner in op.body:
+        if inner.kind not in ATTENTION:
+            fixed = inner.inputs[WEIGHTS.get(inner.kind, slice(0, 0))]
+            held |= {value.name: 2 * value.bytes for value in inner.inputs if value not in fixed and value in op.inputs}
+    return sum(held.values()) * rows // rows_of(op)
+
+
+def _gemm(op: Op) -> Gemm:
+    (m, n), k = op.outputs[0].shape, op.inputs[0].shape[1]
+    bits = BITS[op.inputs[2].dtype] + 32 * (len(op.inputs) - 3) / GROUP if op.kind == "linear_g32" else 8
+    return Gemm(m, n, k, weight_bits=bits)
 
 
 def _halves(size: int) -> Iterator[int]:

@@ -5,6 +5,7 @@ Int8 products run as float32 ones, at most 1,024 deep, whose sums float32 holds 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -29,7 +30,7 @@ class Workspace:
         """Arrays beside each other; what was taken before is given back."""
         taken, at = [], 0
         for shape in shapes:
-            size = int(np.prod(shape))
+            size = math.prod(shape)
             taken.append(self.room[at : at + size].reshape(shape))
             at += size
         return taken

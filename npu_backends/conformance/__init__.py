@@ -1,0 +1,1 @@
+"""What every adapter must keep, as a kit that its own tests run."""
