@@ -63,6 +63,16 @@ def test_calibrate_meets_a_share_on_the_other_half_and_writes_a_new_policy(many:
     assert isinstance(again.exception, Conflict)
 
 
+def test_calibrate_says_when_the_prompts_are_few(many: Path, tmp_path: Path) -> None:
+    lines, few = many.read_text().splitlines(), tmp_path / "few.jsonl"
+    wish = ("calibrate", "--input", few, "--cloud-share", 0.3)
+    few.write_text("\n".join(lines[:50]))
+    assert "Few prompts: a share of 25 is known to 20% up or down. Take 200 or more." in run(*wish).output
+    for rows, told in ((198, True), (200, False)):
+        few.write_text("\n".join(lines[:rows]))
+        assert json.loads(run(*wish, "--json").stdout)["few"] is told
+
+
 def test_calibrate_says_what_the_threshold_was_and_when_it_stays(many: Path, tmp_path: Path) -> None:
     """A fit that changes nothing must not look like one that did."""
     out, wish = tmp_path / "new.toml", ("calibrate", "--input", many, "--cloud-share", 0.3)

@@ -32,6 +32,8 @@ from . import gating
 from .assumed import FiniteRange, fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
 from .tables import between, number
 
+FEW = 100  # prompts: a share of so many is known to ten points up or down
+
 
 @click.command()
 @input_option
@@ -110,6 +112,7 @@ def calibrate(
         "changed": new.hash != policy.hash,
         "fitted": _half(on_fit),
         "held_out": _half(on_held),
+        "few": on_held.rows < FEW,
         "promise": None if promised is None else _promise(promised),
         "drift": [{"name": one.name, "distance": one.distance, "allowed": one.allowed, "drifted": one.drifted} for one in drift],
         "alarm": any(one.drifted for one in drift),
@@ -183,6 +186,10 @@ def _show(body: dict[str, Any], note: str, out: str | None) -> None:
     click.echo(f"complexity.hard_from = {body['threshold']!r} ({was})")
     click.echo(f"{note}\n")
     fitted, held = body["fitted"], body["held_out"]
+    if body["few"]:
+        click.echo(
+            f"Few prompts: a share of {held['rows']} is known to {0.98 / held['rows'] ** 0.5:.0%} up or down. Take {2 * FEW} or more.\n"
+        )
     names = [name for name in ("cloud_share", "cost", "accuracy", "device_error") if held[name] is not None]
     print_table(
         ("", "fitted", "held out", "95 %"), [(n, number(fitted[n], 4), number(held[n], 4), between(held["ci95"][n], 4)) for n in names]
