@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import msgspec
 import numpy as np
 
 from ...shared_protocol.errors import ConfigError, NotFound
+from ...shared_protocol.whole_file import write_whole
 from ..calibration import Calibration
 from .hashed import CLOSING, OPENING, TERM, Floats
 from .model import RANKS, WAVES, About, Model
@@ -92,22 +91,6 @@ def save(model: Model, path: str | Path) -> Model:
     data = to_bytes(model)
     write_whole(path, data)
     return replace(model, id=data[len(MAGIC) :][:8].hex())
-
-
-def write_whole(path: str | Path, data: bytes) -> None:
-    """Raises ConfigError where it cannot be written."""
-    target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(name, target)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}", hint="name a file that can be written") from None
 
 
 def load(path: str | Path) -> Model:

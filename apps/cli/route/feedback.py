@@ -11,9 +11,10 @@ import msgspec
 
 from ....router.learned import feedback as corrections
 from ....router.learned.feedback import History, Observed
-from ....router.learned.store import load, save, write_whole
+from ....router.learned.store import load, save
 from ....shared_protocol.bounded_file import read_at_most
 from ....shared_protocol.errors import Conflict, InvalidRequest, NotFound
+from ....shared_protocol.whole_file import write_whole
 from ..output import json_option, print_json
 
 MAX_INPUT = 256_000_000  # bytes

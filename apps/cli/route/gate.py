@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 import msgspec
 
@@ -11,6 +9,7 @@ from ....router.confidence.gate import GroupGate
 from ....router.confidence.probe import Probe
 from ....router.confidence.signals import SIGNALS
 from ....router.policy.policy import Policy
+from ....shared_protocol.whole_file import write_whole
 from ..output import json_option, print_json
 
 
@@ -39,7 +38,7 @@ def gate(outcomes: str, model: str, signal: str | None, policy_file: str | None,
     card = quantised(load_model(model)).card
     found.check_model(card)
     made = calibrate(found.rows, card, policy, found.data_hash)
-    Path(output).write_bytes(made.to_json())
+    write_whole(output, made.to_json())
     if as_json:
         print_json({"output": output, **msgspec.to_builtins(made)})
     else:

@@ -1,0 +1,59 @@
+"""A file is written whole or not at all, and may be read by whom any other file may."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hybrid.shared_protocol.errors import ConfigError
+from hybrid.shared_protocol.whole_file import write_whole
+
+
+@pytest.fixture(params=[0o022, 0o027, 0o077])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def test_a_new_file_follows_the_umask_and_an_old_one_keeps_its_mode(tmp_path: Path, umask: int) -> None:
+    path = tmp_path / "file"
+    write_whole(path, b"one")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"one", 0o666 & ~umask)
+    path.chmod(0o640)
+    write_whole(path, b"two")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o640)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_whole(path, b"one")
+
+    def full(source: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(ConfigError, match="file: No space left on device"):
+        write_whole(path, b"two")
+    assert path.read_bytes() == b"one" and [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_link_still_leads_to_the_file_and_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("file")
+    for data in (b"one", b"two"):
+        write_whole(link, data)
+        assert link.is_symlink() and (tmp_path / "file").read_bytes() == data
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, b"one")
+    assert (os.read(reader, 9), pipe.is_fifo()) == (b"one", True)
+    os.close(reader)
+
+
+@pytest.mark.parametrize("name", ["no/file", ".", "a\0b", "x" * 300])
+def test_a_name_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError):
+        write_whole(tmp_path / name, b"one")
+    assert list(tmp_path.iterdir()) == []
