@@ -8,9 +8,8 @@
 
 AUROC: of a right and a wrong answer, the chance that the right one scores higher. `answer_length` and `prompt_length` (shorter is better)
 are what costs nothing: a signal that does not beat them has learned nothing else. `probe` and `probe_of_new_kinds` were fitted on other
-answers, on those to questions of other kinds (confidence_probes.py). Intervals: 1,000 resamples of the questions.
-Calibration and early stopping are measured on folds that had no part in what is measured. --gate writes the gate of this model.
-The outcomes are made by confidence_outcomes.py.
+answers, on those to questions of other kinds (confidence_probes.py). Intervals: 1,000 resamples of the questions. Calibration and early
+stopping are measured on folds that had no part in it. --gate writes the gate of this model. confidence_outcomes.py makes the outcomes.
 """
 
 from __future__ import annotations
