@@ -13,16 +13,18 @@ from .rules import ATTENTION, PRODUCTS, epilogue, prologue
 from .traffic import traffic
 
 Fits = Callable[[Op], bool]
+Price = Callable[[Op], float]
 
 
-def fuse(graph: Graph, fits: Fits) -> Graph:
+def fuse(graph: Graph, fits: Fits, price: Price = traffic) -> Graph:
     """The same computation in fewer operations: bit for bit, since the parts of a fused one keep their meaning and their order.
 
     `fits` says whether a fused operation can run as one. Products are taken in the graph's order: attention is put together first, then
     every product takes what follows it, the nearest first, then what leads to it. A value that others read becomes an output of the
-    fused operation; nothing is joined that would wait for itself, or move more bytes than apart. What is fused already stays as it is.
+    fused operation. Nothing is joined that would wait for itself, or that has a higher `price` than its parts: the bytes that it moves,
+    unless the caller knows better. What is fused already stays as it is.
     """
-    work = _Work(graph, fits)
+    work = _Work(graph, fits, price)
     products = [number for number, op in enumerate(graph.ops) if op.kind in PRODUCTS]
     for number in products:
         if graph.ops[number].kind == ATTENTION[0]:
@@ -37,8 +39,8 @@ def fuse(graph: Graph, fits: Fits) -> Graph:
 class _Work:
     """A graph with its operations by number, who makes and who reads each value, and the groups so far."""
 
-    def __init__(self, graph: Graph, fits: Fits) -> None:
-        self.ops, self.fits = graph.ops, fits
+    def __init__(self, graph: Graph, fits: Fits, price: Price) -> None:
+        self.ops, self.fits, self.price = graph.ops, fits, price
         self.groups = Groups(predecessors(graph.ops))
         self.wanted = {value.name for value in graph.outputs}
         self.maker = {value.name: number for number, op in enumerate(graph.ops) for value in op.outputs}
@@ -84,13 +86,12 @@ class _Work:
         return fused(body, tuple(outputs) or body[-1].outputs)
 
     def _join(self, first: int, *others: int) -> bool:
-        """Add operations that still stand alone to the group of the first, where that is legal, moves no more bytes, and fits."""
+        """Add operations that still stand alone to the group of the first, where that is legal, fits, and costs no more."""
         groups = (self.groups.of[first], *others)
         if not all(self.groups.alone(number) for number in others) or not self.groups.may_join(*groups):
             return False
         joined = self.joined(sorted((*self.groups.members[groups[0]], *others)))
-        apart = sum(traffic(self.joined(self.groups.members[group])) for group in groups)
-        if traffic(joined) > apart or not self.fits(joined):
+        if not self.fits(joined) or self.price(joined) > sum(self.price(self.joined(self.groups.members[group])) for group in groups):
             return False
         self.groups.join(*groups)
         return True

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...npu_backends.base import Adapter
 from ...npu_backends.ir.op import Op, flat
 from ...npu_backends.ir.value import Value
 from ...npu_backends.ir.work import WEIGHTS
 from ...npu_backends.spec import Spec
-from .fuse import Fits
 from .rules import LINEAR, PRODUCTS, needs_row
 
 WIDEST = 4  # bytes of an element between the operations of a body
-
-
-def fits_chip(chip: Adapter) -> Fits:
-    """Fused operations that the chip takes, and has room for."""
-    return lambda op: has_room(op, chip.spec) and chip.supports(op) is None
 
 
 def has_room(op: Op, spec: Spec) -> bool:
