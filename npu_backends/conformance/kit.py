@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...shared_protocol.errors import ArtifactRejected, HybridError
+from ...shared_protocol.errors import ArtifactRejected
 from ..base import Adapter, Artifact, Plan, Segment, Tiling
 from ..ir.graph import Graph
 from ..ir.interpret import interpret
@@ -45,16 +45,24 @@ class Finding:
 def check(adapter: Adapter, *, tolerance: float = 0.0, sizes: Sequence[Sizes] = ALL_SIZES, seed: int = 0) -> list[Finding]:
     """All findings; an empty list is a pass. `tolerance`: how far floats may be from the interpreter's, relative to the largest of a
     result; 0 wants its bits. Codes are always exact."""
-    findings = []
+    findings: list[Finding] = []
     for case in CASES:
         for chosen in map(_possible, sizes):
-            op = case.make(chosen)
             subject = f"{case.name} {_shown(chosen, case)}"
-            findings += [Finding(name, subject, what) for name, what in _try_op(adapter, op, tolerance, seed)]
-        findings += [Finding("costs", case.name, what) for what in _costs(adapter, case)]
-    findings += [Finding("artifacts", "a segment", what) for what in _artifacts(adapter)]
-    findings += [Finding("memory", "a segment", what) for what in _memory(adapter)]
+            findings += _found("numbers", subject, _try_op(adapter, case.make(chosen), tolerance, seed))
+        findings += _found("costs", case.name, _costs(adapter, case))
+    findings += _found("artifacts", "a segment", _artifacts(adapter))
+    findings += _found("memory", "a segment", _memory(adapter))
     return findings
+
+
+def _found(check: str, subject: str, tried: Iterator[str | Finding]) -> Iterator[Finding]:
+    """Findings from their texts; an adapter that raises is one as well."""
+    try:
+        for what in tried:
+            yield replace(what, subject=subject) if isinstance(what, Finding) else Finding(check, subject, what)
+    except Exception as error:
+        yield Finding(check, subject, f"what it takes gives {type(error).__name__}: {error}")
 
 
 def tilings_for(adapter: Adapter, op: Op) -> list[Tiling | None]:
@@ -85,53 +93,41 @@ def _refused(adapter: Adapter, op: Op) -> tuple[bool, str | None]:
     return True, None
 
 
-def _try_op(adapter: Adapter, op: Op, tolerance: float, seed: int) -> Iterator[tuple[str, str]]:
+def _try_op(adapter: Adapter, op: Op, tolerance: float, seed: int) -> Iterator[str | Finding]:
     refused, wrong = _refused(adapter, op)
     if wrong:
-        yield "refusals", wrong
+        yield Finding("refusals", "", wrong)
     if refused:
         return
     graph = graph_of(op)
     constants, inputs = arrays_of(graph, seed)
     wanted = interpret(graph, constants, inputs)
     for tiling in tilings_for(adapter, op):
-        try:
-            yield from _try_run(adapter, graph, constants, inputs, wanted, tiling, tolerance)
-        except Exception as error:
-            yield "numbers", f"it is taken, and then {type(error).__name__}: {error}"
+        plan = plan_of(graph, {op.name: tiling} if tiling else {}, adapter.spec.alignment)
+        memory, fixed = guarded(graph, plan, inputs), {name: array.copy() for name, array in constants.items()}
+        handle = adapter.load(adapter.lower(Segment(graph.name, adapter.name, graph), plan), constants)
+        for _ in range(2):  # a second run finds what the first one left
+            for name, array in inputs.items():
+                memory.buffers[name][...] = array
+            adapter.run(handle, memory.buffers)
+            for name, array in wanted.items():
+                if what := _difference(array, memory.buffers[name], tolerance):
+                    yield f"{name} {what}, tiled {tiling}"
+            overwritten = {before for before, _ in graph.states}
+            changed = [name for name, array in inputs.items() if name not in overwritten and not _same(array, memory.buffers[name])]
+            changed += [name for name, array in constants.items() if not _same(fixed[name], array)]
+            for name in changed:
+                yield Finding("places", "", f"{name} is changed, which is only read")
+            for arena in memory.strays():
+                yield Finding("places", "", f"bytes of the arena {arena} are written that belong to no value")
 
 
-def _try_run(
-    adapter: Adapter,
-    graph: Graph,
-    constants: dict[str, Array],
-    inputs: dict[str, Array],
-    wanted: dict[str, Array],
-    tiling: Tiling | None,
-    tolerance: float,
-) -> Iterator[tuple[str, str]]:
-    plan = plan_of(graph, {graph.ops[0].name: tiling} if tiling else {}, adapter.spec.alignment)
-    memory, fixed = guarded(graph, plan, inputs), {name: array.copy() for name, array in constants.items()}
-    handle = adapter.load(adapter.lower(Segment(graph.name, adapter.name, graph), plan), constants)
-    for _ in range(2):  # a second run finds what the first one left
-        for name, array in inputs.items():
-            memory.buffers[name][...] = array
-        adapter.run(handle, memory.buffers)
-        for name, array in wanted.items():
-            if what := _difference(array, memory.buffers[name], tolerance):
-                yield "numbers", f"{name} {what}, tiled {tiling}"
-        overwritten = {before for before, _ in graph.states}
-        for name, array in inputs.items():
-            if name not in overwritten and not np.array_equal(array, memory.buffers[name]):
-                yield "places", f"the input {name} is changed"
-        if any(not np.array_equal(fixed[name], array) for name, array in constants.items()):
-            yield "places", "a constant is changed"
-        for arena in memory.strays():
-            yield "places", f"bytes of the arena {arena} are written that belong to no value"
+def _same(one: Array, other: Array) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
 
 
 def _difference(wanted: Array, found: Array, tolerance: float) -> str | None:
-    if np.array_equal(wanted, found, equal_nan=wanted.dtype.kind == "f"):
+    if _same(wanted, found):
         return None
     if tolerance and wanted.dtype.kind == "f":
         largest = float(np.abs(wanted.astype(np.float64) - found).max())
@@ -224,13 +220,9 @@ def _memory(adapter: Adapter) -> Iterator[str]:
         constants, inputs = arrays_of(graph, 0)
         plan = plan_of(graph, {}, adapter.spec.alignment)
         memory = guarded(graph, plan, inputs)
-        try:
-            handle = adapter.load(adapter.lower(Segment(graph.name, adapter.name, graph), plan), constants)
-            adapter.run(handle, memory.buffers)
-            peak, kept = _traced(lambda handle=handle, memory=memory: adapter.run(handle, memory.buffers))  # type: ignore[misc]
-        except HybridError as error:
-            yield f"a segment of {length} operations that it takes gives {type(error).__name__}: {error}"
-            return
+        handle = adapter.load(adapter.lower(Segment(graph.name, adapter.name, graph), plan), constants)
+        adapter.run(handle, memory.buffers)
+        peak, kept = _traced(lambda handle=handle, memory=memory: adapter.run(handle, memory.buffers))  # type: ignore[misc]
         if kept > SLACK:
             yield f"a run of {length} operations keeps {kept} bytes"
         peaks.append(peak)
