@@ -31,7 +31,7 @@ OURS: Mapping[str, Callable[[PrivacyPolicy], Rule]] = {
     "date": lambda policy: Rule("date", ("date",), find_dates),
     "ip": lambda policy: Rule("ip", ("ip",), find_addresses),
     "secret": lambda policy: Rule("secret", ("secret",), find_secrets),
-    "topic": lambda policy: Rule("topic", ("topic",), partial(find_topics, topics=policy.topic_words)),
+    "topic": lambda policy: Rule("topic", ("topic",), partial(find_topics, topics=policy.topic_words + policy.more_topic_words)),
 }
 
 

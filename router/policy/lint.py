@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from ..decide import scene_of
@@ -32,6 +33,7 @@ CODES = (
     "rules-gap",
     "key-unused",
     "detector-fails",
+    "file-missing",
 )
 
 
@@ -61,7 +63,7 @@ class Coverage:
 
 def lint_policy(policy: Policy, text: str) -> list[Warned]:
     """Warnings that need no prompts. `text`: the file that `policy` was read from."""
-    return [*_rules(policy, text), *_unused(policy, tomllib.loads(text), text), *_detectors(policy, text)]
+    return [*_rules(policy, text), *_unused(policy, tomllib.loads(text), text), *_detectors(policy, text), *_files(policy, text)]
 
 
 def cover(policy: Policy, requests: Iterable[RouteRequest], context: RouteContext) -> Coverage:
@@ -162,8 +164,9 @@ def _unused(policy: Policy, written: dict[str, Any], text: str) -> list[Warned]:
     if quota.capacity == 0:
         why = "quota.capacity is 0: nothing goes to the cloud"
         unused += [("quota", key, why) for key in written.get("quota", {}) if key in ("refill_per_s", "assumed_output")]
-    if policy.privacy.topic == "public" and written.get("privacy", {}).get("topic_words"):
-        unused.append(("privacy", "topic_words", 'privacy.topic is "public"'))
+    if policy.privacy.topic == "public":
+        why = 'privacy.topic is "public"'
+        unused += [("privacy", key, why) for key in ("topic_words", "more_topic_words") if written.get("privacy", {}).get(key)]
     return [Warned("key-unused", f"{table}.{key}", f"changes nothing: {why}", line_of(text, table, key)) for table, key, why in unused]
 
 
@@ -194,3 +197,12 @@ def _detectors(policy: Policy, text: str) -> list[Warned]:
             why = f"{name} is {loaded} on this machine: every text is unreadable, and no prompt goes to the cloud"
             warned.append(Warned("detector-fails", "privacy.detectors", why, line_of(text, "privacy", "detectors")))
     return warned
+
+
+def _files(policy: Policy, text: str) -> list[Warned]:
+    """A gate that is not there: a policy goes by its name until the device's model is known. A learned router is read with the policy."""
+    gate = policy.confidence.gate
+    if not gate or Path(gate).is_file():
+        return []
+    why = f"{gate} is no file on this machine: a client with a device refuses to begin"
+    return [Warned("file-missing", "confidence.gate", why, line_of(text, "confidence", "gate"))]

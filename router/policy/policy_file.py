@@ -155,10 +155,11 @@ def overlay(defaults: Tables, tables: Tables, text: str, source: str) -> Tables:
             param="confidence.signal",
             hint="make one: hybrid route gate --signal probe",
         )
-    for word in merged["privacy"]["topic_words"]:
-        if word != word.lower().strip():  # a schema's pattern knows capital letters of ASCII only, and lets a last newline pass
-            where = f"{source}:{line_of(text, 'privacy', 'topic_words')}"
-            raise ConfigError(f"{where}: privacy.topic_words must be in lower case, found {_shown(word)}", param="privacy.topic_words")
+    for key in ("topic_words", "more_topic_words"):
+        for word in merged["privacy"][key]:
+            if word != word.lower().strip():  # a schema's pattern knows capital letters of ASCII only, and lets a last newline pass
+                where, dotted = f"{source}:{line_of(text, 'privacy', key)}", f"privacy.{key}"
+                raise ConfigError(f"{where}: {dotted} must be in lower case, found {_shown(word)}", param=dotted)
     return merged
 
 

@@ -67,7 +67,7 @@ class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     url: Annotated[Finding, Meta(description="Addresses of the web.")]
     date: Annotated[Finding, Meta(description="Dates.")]
     secret: Annotated[Whole, Meta(description="Private keys, API keys, tokens, passwords.")]
-    topic: Annotated[Whole, Meta(description="One of topic_words occurs.")]
+    topic: Annotated[Whole, Meta(description="One of topic_words or more_topic_words occurs.")]
     person: Annotated[Finding, Meta(description="Names of persons; needs a plug-in.")]
     place: Annotated[Finding, Meta(description="Names of places; needs a plug-in.")]
     organization: Annotated[Finding, Meta(description="Names of organizations; needs a plug-in.")]
@@ -77,6 +77,7 @@ class PrivacyPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     detectors: Annotated[tuple[Name, ...], Meta(max_length=16, description="Plug-ins that search too; one that fails is unreadable.")]
     detector_deadline_ms: Annotated[int, Meta(ge=1, le=60_000, description="All plug-ins together are waited for so long.")]
     topic_words: Annotated[tuple[Phrase, ...], Meta(max_length=10_000, description="Words that make a conversation private.")]
+    more_topic_words: Annotated[tuple[Phrase, ...], Meta(max_length=10_000, description="More of them, beside those of topic_words.")]
     max_characters: Annotated[int, Meta(ge=1, le=10_000_000, description="A longer conversation counts as unreadable.")]
     too_hard_from: Annotated[float, Meta(ge=0, le=1, description="A private conversation of this complexity or more is refused.")]
 

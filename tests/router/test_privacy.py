@@ -52,6 +52,13 @@ def test_each_kind_has_the_verdict_of_its_key_in_the_policy(text: str, kind: str
     assert classify(text, strict).verdict == "block"
 
 
+def test_more_topic_words_add_to_the_shipped_ones_and_a_list_of_topic_words_takes_their_place() -> None:
+    more = Policy.parse('[privacy]\nmore_topic_words = ["my boss"]')
+    assert [classify(text, more).verdict for text in ("the diagnosis", "My boss!", "the boss")] == ["local_only", "local_only", "public"]
+    only = Policy.parse('[privacy]\ntopic_words = []\nmore_topic_words = ["my boss"]')
+    assert [classify(text, only).verdict for text in ("the diagnosis", "My boss!")] == ["public", "local_only"]
+
+
 @pytest.mark.parametrize(
     "request_",
     [

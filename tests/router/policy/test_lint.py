@@ -43,8 +43,11 @@ def dynamic(text: str, *prompts: str, context: RouteContext = AT_NIGHT) -> list[
         ("[confidence]\nthreshold = 0.4\n[complexity]\ncascade_from = 0.5\nhard_from = 0.5", [("key-unused", "confidence.threshold", 2)]),
         ("[confidence]\nthreshold = 0.4\n[complexity]\nhard_from = 0.35\n" + rule("a", "code", "cascade"), []),
         ("[confidence]\nerror_rate = 0.1", [("key-unused", "confidence.error_rate", 2)]),
-        ('[confidence]\nerror_rate = 0.1\ngate = "g"', []),
-        ('[confidence]\nthreshold = 0.4\nerror_rate = 0.1\ngate = "g"', [("key-unused", "confidence.threshold", 2)]),
+        ('[confidence]\nerror_rate = 0.1\ngate = "g"', [("file-missing", "confidence.gate", 3)]),
+        (
+            '[confidence]\nthreshold = 0.4\nerror_rate = 0.1\ngate = "g"',
+            [("key-unused", "confidence.threshold", 2), ("file-missing", "confidence.gate", 4)],
+        ),
         ("[confidence]\nsamples = 5", [("key-unused", "confidence.samples", 2)]),
         ('[confidence]\nsignal = "agreement"\nsamples = 5', []),
         ('[confidence]\nsignal = "none"\nthreshold = 0.4', [("key-unused", "confidence.threshold", 3)]),
@@ -52,6 +55,7 @@ def dynamic(text: str, *prompts: str, context: RouteContext = AT_NIGHT) -> list[
         ("[speculation]\ndraft_below = 0.2", [("key-unused", "speculation.draft_below", 2)]),
         ("[quota]\ncapacity = 0\nrefill_per_s = 5", [("key-unused", "quota.refill_per_s", 3)]),
         ('[privacy]\ntopic = "public"\ntopic_words = ["x"]', [("key-unused", "privacy.topic_words", 3)]),
+        ('[privacy]\nmore_topic_words = ["x"]\ntopic = "public"', [("key-unused", "privacy.more_topic_words", 2)]),
         ("[complexity]\nhard_from = 0.9\n" + rule("all", "true"), [("key-unused", "complexity.hard_from", 2)]),
         ("", []),
     ],
@@ -69,6 +73,13 @@ def test_a_detector_that_does_not_load_is_told_since_it_keeps_every_prompt() -> 
     found = lint_policy(Policy.parse(text := '[privacy]\ndetectors = ["no-such-detector"]'), text)
     assert [(one.code, one.key, one.line) for one in found] == [("detector-fails", "privacy.detectors", 2)]
     assert "no-such-detector is missing" in found[0].message
+
+
+def test_a_gate_that_is_there_is_no_warning(tmp_path: Path) -> None:
+    (tmp_path / "gate.json").write_text("{}")
+    text = '[confidence]\nerror_rate = 0.1\ngate = "gate.json"'
+    assert lint_policy(Policy.parse(text, folder=tmp_path), text) == []
+    assert [one.code for one in lint_policy(Policy.parse(text, folder=tmp_path / "elsewhere"), text)] == ["file-missing"]
 
 
 def test_presets_are_clean() -> None:

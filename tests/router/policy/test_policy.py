@@ -70,6 +70,7 @@ def test_a_policy_cannot_change() -> None:
         ("[privacy]\ntopic_words = ['']", 2, "privacy.topic_words"),
         ("[privacy]\ntopic_words = [' padded']", 2, "privacy.topic_words"),
         ("[privacy]\ntopic_words = ['Ärztin']", 2, "privacy.topic_words"),
+        ("[privacy]\nmore_topic_words = ['Ärztin']", 2, "privacy.more_topic_words"),
         ('[privacy]\ntopic_words = ["word\\n"]', 2, "privacy.topic_words"),
         ("[privacy]\ntopic_words = ['one two three four five']", 2, "privacy.topic_words"),
         ("[privacy]\nmax_characters = 0", 2, "privacy.max_characters"),
