@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache, cached_property
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -159,8 +160,17 @@ def _default() -> Policy:
 
 def presets() -> dict[str, str]:
     """The text of each policy that ships, by its name."""
-    found = (file for file in (files(__package__) / "presets").iterdir() if file.name.endswith(".toml"))
+    found = (file for file in _presets().iterdir() if file.name.endswith(".toml"))
     return {file.name.removesuffix(".toml"): file.read_text(encoding="utf-8") for file in sorted(found, key=lambda file: file.name)}
+
+
+def preset_path(name: str) -> Traversable:
+    """Where the file of a preset is."""
+    return _presets() / f"{name}.toml"
+
+
+def _presets() -> Traversable:
+    return files(__package__) / "presets"
 
 
 @cache

@@ -82,3 +82,17 @@ def test_a_recording_that_cannot_be_made_is_said_at_once(tmp_path: Path) -> None
     (tmp_path / "r.jsonl.key").write_text("short")
     with pytest.raises(ConfigError, match="holds no key"):
         Recorder(tmp_path / "r.jsonl", lambda: 1.0)
+
+
+def test_what_was_written_is_told_to_a_program_as_json(tmp_path: Path) -> None:
+    file, out = tmp_path / "prompts.jsonl", tmp_path / "recording.jsonl"
+    file.write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in PROMPTS))
+    told = json.loads(run("record", "--input", file, "--out", out, "--json").stdout)
+    assert told == {
+        "out": str(out),
+        "key": f"{out}.key",
+        "policy": Policy.default().hash,
+        "written": 3,
+        "lost": 0,
+        "routes": {"edge": 2, "cascade": 1},
+    }

@@ -17,6 +17,7 @@ COMMANDS = {
     "record": Lazy("record", "record", "Write the decisions on a file of prompts without their text."),
     "replay": Lazy("replay", "replay", "Ask another policy about recorded decisions."),
     "gate": Lazy("gate", "gate", "Calibrate the confidence of a device's model from outcomes."),
+    "presets": Lazy("presets", "presets_command", "List the policies that ship, and where their files are."),
     "schema": Lazy("schema", "schema", "Print the JSON schema of a policy file."),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from ....router.decide import decide
 from ....router.evaluate.replay import at, usual
 from ....router.evaluate.rows import read_rows
 from ....shared_protocol.errors import Conflict
+from ..output import json_option, print_json
 from .assumed import input_option, policy_of, policy_option
 
 
@@ -21,7 +23,8 @@ from .assumed import input_option, policy_of, policy_option
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False), help="The recording: a new file. Its key stands beside it, in OUT.key."
 )
-def record(file: str, policy_file: str | None, out: str) -> None:
+@json_option
+def record(file: str, policy_file: str | None, out: str, as_json: bool) -> None:
     """Decide on every prompt of a file and keep the decisions as live recording does: numbers and keyed hashes, no text.
 
     Live traffic is recorded by the SDK: HybridClient(record="decisions.jsonl").
@@ -31,8 +34,15 @@ def record(file: str, policy_file: str | None, out: str) -> None:
     rows, policy = read_rows(file), policy_of(policy_file)
     times = iter([time.time() if row.time is None else row.time for row in rows])
     recorder = Recorder(out, lambda: next(times))
+    routes: Counter[str] = Counter()
     for row in rows:
         context = at(row.time, usual(policy))
-        recorder.record(row.request, context, decide(row.request, context))
+        decision = decide(row.request, context)
+        recorder.record(row.request, context, decision)
+        routes[decision.route] += 1
     recorder.close()
-    click.echo(f"{len(rows) - recorder.lost} decisions written to {out}, without text", err=True)
+    written = len(rows) - recorder.lost
+    if as_json:
+        print_json({"out": out, "key": f"{out}.key", "policy": policy.hash, "written": written, "lost": recorder.lost, "routes": routes})
+    else:
+        click.echo(f"{written} decisions written to {out}, without text", err=True)
