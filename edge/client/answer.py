@@ -18,7 +18,7 @@ from ...router.costs import CostModel, cloud_price, priced
 from ...router.decide import decide
 from ...router.decision import Decision
 from ...router.quota import QuotaView
-from ...router.quota.quotas import Account, Hold, Use
+from ...router.quota.account import Account, Hold, Use
 from ...router.request import RouteContext, RouteRequest
 from ...shared_protocol.errors import ClientClosed, CloudUnreachable, ContextOverflow, HybridError, TemplateError
 from ...shared_protocol.runtime import DeviceState, LinkState

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from ...router.policy.tables import QuotaPolicy
 from ...router.quota import QuotaView
-from ...router.quota.quotas import Account, Hold, Quotas, Use
+from ...router.quota.account import Account, Hold, Use
+from ...router.quota.quotas import Quotas
 
 T = TypeVar("T")
 

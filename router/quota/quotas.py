@@ -7,14 +7,15 @@ settle    what was used, once; drafts that the cloud rejected go to a bucket of 
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 from ..policy.tables import QuotaPolicy
+from .account import ABSURD, Account, Hold, Use, believed
 from .allowance import AllowanceBook, InvalidAllowance, Receipt
 from .bucket import MICRO, NANO, Level, Limit, nanoseconds, view_of
 from .ledger import Ledger, kind_of
@@ -25,40 +26,7 @@ T = TypeVar("T")
 MAX_BUCKETS = 10_000
 RECEIPT_S = 90 * 86_400.0  # how long after a grant's end its receipts are taken, and remembered
 TOKEN_LEVELS = ("user", "tenant", "model")
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Who asks, and for which model (None: the cloud's own choice). A user of one tenant is not a user of the same name of another."""
-
-    user: str
-    tenant: str | None = None
-    model: str | None = None
-
-    def bucket(self, level: str) -> str:
-        """The key of this account's bucket of a level; names are not kept, only their hashes."""
-        tenant = "" if self.tenant is None else f"t{self.tenant}"
-        name = {"tenant": tenant, "model": self.model or ""}.get(level, f"{tenant}\0{self.user}")
-        return f"{level}:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """What a request takes, or took, of the cloud."""
-
-    tokens: int = 0  # of prompts and of answers, computed for this request
-    money: float | None = 0.0  # their price; None: not known
-    rejected: int = 0  # tokens that the device drafted and the cloud computed and did not keep
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """An open reservation, in the ledger; of the offline allowance; or of nothing at all, when the policy admits without a store."""
-
-    name: str
-    account: Account
-    source: Literal["ledger", "allowance", "free"]
-    tokens: int
+_log = logging.getLogger("hybrid.quota")
 
 
 class Quotas:
@@ -128,20 +96,26 @@ class Quotas:
         try:
             taken = self._transact(lambda ledger: ledger.reserve(name, amounts, limits, nanoseconds(now), lease, self._most))
             self._settle_allowance(now)
-            return Hold(name, account, "ledger", use.tokens) if taken else None
+            return Hold(name, account, "ledger", use) if taken else None
         except QuotaStoreFailed:
             return self.reserve_without_store(account, use, now)
 
     def settle(self, hold: Hold, use: Use, now: float) -> None:
         """Charge what was used and give back the rest, once: a second call does nothing. What a failing store cannot take now is charged
-        when it is back."""
+        when it is back. A report that is absurd is not believed: what was reserved is charged, and a warning says so."""
+        told, use = use, believed(hold, use)
+        if use is not told:
+            _log.warning(
+                "%d tokens and %d rejected drafts were reported for a request that had reserved %d tokens: %d and %d are charged",
+                *(told.tokens, told.rejected, hold.reserved.tokens, use.tokens, use.rejected),
+            )
         if hold.source != "ledger":
             with self._lock:
                 if self._loose.pop(hold.name, None) is None:
                     return
         if hold.source == "allowance":
             assert self._allowance is not None
-            self._allowance.settle(hold.tokens, use.tokens)
+            self._allowance.settle(hold.reserved.tokens, use.tokens)
             return
         limits = self._limits
         priced = replace(use, money=use.money or 0.0)  # a price that nobody knows is no reason to charge no tokens
@@ -159,9 +133,12 @@ class Quotas:
     def settle_receipt(self, receipt: Receipt, now: float) -> int:
         """Charge what a device used of its offline allowance and has not been charged for yet: tokens, 0 for a receipt seen before.
 
-        Raises InvalidAllowance for one that comes so late that it may have been forgotten, QuotaStoreFailed.
+        Raises InvalidAllowance for one that comes so late that it may have been forgotten, and for one that tells what cannot be;
+        QuotaStoreFailed.
         """
         grant, at = receipt.grant, nanoseconds(now)
+        if not 0 <= receipt.used <= ABSURD * max(1, grant.tokens):
+            raise InvalidAllowance(f"a receipt tells of {receipt.used} tokens, its grant has {grant.tokens}")
         if now > grant.expires + RECEIPT_S:
             raise InvalidAllowance("this receipt comes too late: its grant expired long ago")
         account, limits = Account(grant.user, grant.tenant), self._limits
@@ -192,7 +169,7 @@ class Quotas:
         book = self._allowance
         if source == "allowance" and (self._allowance_left(account, now) < use.tokens or book is None or not book.spend(use.tokens, now)):
             return None
-        hold = Hold(self._new_name(), account, source, use.tokens)
+        hold = Hold(self._new_name(), account, source, use)
         with self._lock:
             self._loose[hold.name] = hold
         return hold

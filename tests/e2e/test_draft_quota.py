@@ -7,7 +7,7 @@ from hybrid.edge.client import AsyncHybridClient, CloudTarget
 from hybrid.edge.corruptor import Corruptor
 from hybrid.edge.device_state import SimulatedDevice
 from hybrid.router.policy.policy import Policy
-from hybrid.router.quota.quotas import Account
+from hybrid.router.quota.account import Account
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.real_cloud import cut_server, real_frontend
 

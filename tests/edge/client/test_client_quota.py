@@ -13,7 +13,8 @@ import pytest
 from hybrid.edge.client import AsyncHybridClient
 from hybrid.edge.client.meter import Meter
 from hybrid.router.policy.policy import Policy
-from hybrid.router.quota.quotas import Account, Quotas, Use
+from hybrid.router.quota.account import Account, Use
+from hybrid.router.quota.quotas import Quotas
 from hybrid.router.quota.store import MemoryStore
 from hybrid.shared_protocol import errors
 from hybrid.shared_protocol.model import Model

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from hybrid.router.policy.policy import Policy
-from hybrid.router.quota.allowance import AllowanceBook, Grant, InvalidAllowance, read_receipt, sign_grant
-from hybrid.router.quota.quotas import Account, Quotas, Use
+from hybrid.router.quota.account import Account, Use
+from hybrid.router.quota.allowance import AllowanceBook, Grant, InvalidAllowance, Receipt, read_receipt, sign_grant
+from hybrid.router.quota.quotas import Quotas
 from hybrid.router.quota.store import MemoryStore
 from hybrid.tests.support.parallel import in_parallel
 from hybrid.tests.support.quota_files import store_of
@@ -97,6 +98,14 @@ def test_a_receipt_is_charged_exactly_once_however_often_it_comes(tmp_path: Path
     assert authority.view(ANN, 1300.0).available == 1000 - 65
     with pytest.raises(InvalidAllowance, match="too late"):
         authority.settle_receipt(late, 2000.0 + 91 * 86_400)
+
+
+@pytest.mark.parametrize("used", [-1, 10_001, 10**15])
+def test_a_receipt_of_what_cannot_have_been_used_is_refused(used: int) -> None:
+    quotas = Quotas(Policy.parse("[quota]\ncapacity = 1000").quota, new_name=map(str, itertools.count()).__next__)
+    with pytest.raises(InvalidAllowance, match=f"{used} tokens"):
+        quotas.settle_receipt(Receipt(GRANT, used), 1500.0)
+    assert quotas.view(ANN, 1500.0).available == 1000
 
 
 def test_while_the_store_is_away_the_allowance_admits_and_it_is_charged_when_the_store_is_back(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 
+import pytest
 from hybrid.router.policy.policy import Policy
-from hybrid.router.quota.quotas import Account, Hold, Quotas, Use
+from hybrid.router.quota.account import Account, Hold, InvalidUse, Use
+from hybrid.router.quota.quotas import Quotas
 from hybrid.tests.support.parallel import in_parallel
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +57,35 @@ def test_what_was_reserved_is_settled_on_every_level_once() -> None:
     for _ in range(3):
         quotas.settle(hold, Use(25), 0.0)
     assert left(quotas, ANN) == {"user": 75, "tenant": 125, "model": 975}
+
+
+@pytest.mark.parametrize(
+    ("told", "charged"),
+    [
+        (Use(20, 1.0), (20, 1.0, 0)),
+        (Use(3_000, 3.0, 3_000), (3_000, 3.0, 3_000)),  # a tokenizer may be as wrong
+        (Use(3_001, 3.0), (30, 2.0, 0)),
+        (Use(10**12, 10.0**9), (30, 2.0, 0)),
+        (Use(30, 2.0, 10**12), (30, 2.0, 3_000)),
+    ],
+)
+def test_a_report_that_is_absurd_is_not_believed(told: Use, charged: tuple[float, ...], caplog: pytest.LogCaptureFixture) -> None:
+    quotas = quotas_of("capacity = 1000\nrefill_per_s = 0\nbudget = 10\nrejected_capacity = 1000")
+    hold = quotas.reserve(ANN, Use(30, 2.0), 0.0)
+    assert hold is not None
+    quotas.settle(hold, told, 0.0)
+    now = left(quotas, ANN)
+    assert (1000 - now["user"], 10 - now["budget"], 1000 - quotas.rejected(ANN, 0.0).available) == charged
+    absurd = (told.tokens, told.rejected) != (charged[0], charged[2])
+    assert (f"{told.tokens} tokens and {told.rejected} rejected drafts were reported" in caplog.text) is absurd
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf, -0.5])
+@pytest.mark.parametrize("name", ["tokens", "money", "rejected"])
+def test_nobody_uses_less_than_nothing_or_what_is_no_number(name: str, value: float) -> None:
+    with pytest.raises(InvalidUse, match=f"{name}") as refused:
+        Use(**{name: value})  # type: ignore[arg-type]
+    assert refused.value.param == name
 
 
 def test_a_limit_of_zero_means_nothing_and_not_unlimited() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from hybrid.router.policy.policy import Policy
-from hybrid.router.quota.quotas import Account, Quotas, Use
+from hybrid.router.quota.account import Account, Use
+from hybrid.router.quota.quotas import Quotas
 from hybrid.router.quota.store import FileStore, QuotaStoreFailed
 from hybrid.tests.support.parallel import in_parallel
 from hybrid.tests.support.quota_files import store_of
