@@ -87,8 +87,8 @@ def first_fit(order: Sequence[Buffer]) -> Offsets:
 
 
 def _sorted(buffers: Sequence[Buffer], key: Key) -> list[Buffer]:
-    """By `key`, then largest first, then the earlier, then the id: the same plan on every machine."""
-    return sorted(buffers, key=lambda b: (*key(b), -b.extent, b.lower, b.id))
+    """By `key`, then largest first, then the earlier; ids decide between twins only, so that names change no plan."""
+    return sorted(buffers, key=lambda b: (*key(b), -b.extent, b.lower, b.upper, b.alignment, b.size, b.id))
 
 
 def _busiest(buffers: Sequence[Buffer]) -> dict[str, int]:
