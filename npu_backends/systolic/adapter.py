@@ -54,6 +54,10 @@ class SystolicAdapter:
             return NOTHING
         return cost_of(count(self._kernel(op, tiling), self.spec), self.spec)
 
+    def working_bytes(self, op: Op, tiling: Tiling | None = None) -> int:
+        """Of SRAM that the operation's tiles take, two of each where the next one comes in meanwhile."""
+        return self._kernel(op, tiling).sram_bytes
+
     def lower(self, segment: Segment, plan: Plan) -> Artifact:
         """Raises DoesNotFit for an operation that the chip refuses."""
         kernels: dict[Kernel, int] = {}

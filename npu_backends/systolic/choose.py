@@ -13,7 +13,8 @@ from ..ir.op import Op, flat
 from ..ir.value import BITS
 from ..ir.work import WEIGHTS
 from ..spec import Spec
-from ..tile.kernels import TILED, kernel_of, nameless, rows_of
+from ..tile.epilogue import TILED, epilogues_of
+from ..tile.kernels import kernel_of, nameless, rows_of
 from .gemm import Gemm
 from .tiling import tile_product
 
@@ -47,9 +48,11 @@ def _tiling_of(op: Op, spec: Spec) -> Tiling | None:
 
 def _strip_bytes(op: Op, rows: int) -> int:
     """Of all that a fused operation holds of a strip of rows, read or made, beside weights and tables."""
+    epilogues = epilogues_of(op.body)
     held = {value.name: value.bytes for inner in op.body for value in inner.outputs if inner.kind not in ("cache_write", "reshape")}
+    held = {name: size for name, size in held.items() if name not in epilogues.local}
     for inner in op.body:
-        if inner.kind not in ATTENTION:
+        if inner.kind not in ATTENTION and inner.name not in epilogues.taken:
             fixed = inner.inputs[WEIGHTS.get(inner.kind, slice(0, 0))]
             held |= {value.name: 2 * value.bytes for value in inner.inputs if value not in fixed and value in op.inputs}
     return sum(held.values()) * rows // rows_of(op)

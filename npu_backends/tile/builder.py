@@ -6,7 +6,7 @@ the strip; everything else is loaded and stored tile by tile. Rows are counted f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ir.op import Op, flat
@@ -24,13 +24,15 @@ def split(size: int, step: int) -> Iterator[tuple[int, int]]:
 class Builder:
     op: Op
     rows: int  # of the whole operation
+    after: Mapping[str, tuple[Op, ...]]  # what runs on each tile of a product, by the product's name
+    local: frozenset[str]  # of these values only a tile is ever on the chip
     first: int = 0  # of the strip
     count: int = 0  # rows in the strip
     chunk: int = 1  # rows that are computed at a time where rows stand alone
     slots: list[Slot] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
     operands: list[Value] = field(init=False)
-    inside: frozenset[str] = field(init=False)  # made and read in here
+    inside: frozenset[str] = field(init=False)  # made and read in here, and held for the strip
     _numbers: dict[str, int] = field(init=False)  # of operands by name
     _aliases: dict[str, str] = field(default_factory=dict)
     _keys: dict[str, int] = field(default_factory=dict)
@@ -41,7 +43,7 @@ class Builder:
         read = {value.name for inner in body for value in inner.inputs}
         self.operands = [*self.op.inputs, *self.op.outputs]
         self._numbers = {value.name: number for number, value in enumerate(self.operands)}
-        self.inside = frozenset(value.name for inner in body for value in inner.outputs if value.name in read)
+        self.inside = frozenset(value.name for inner in body for value in inner.outputs if value.name in read) - self.local
 
     # where values are
 
@@ -84,6 +86,8 @@ class Builder:
         name = self._aliases.get(value.name, value.name)
         if name in self.inside:
             return Part(self._strip(value, name), width, r0, r1, c0, c1)
+        if name in self.local:
+            return self.made(value, width, r0, r1, c0, c1)
         base = self.first * (value.elements // self.rows) // width
         return self.load(f"tile {value.name}", self._numbers[name], value.dtype, Part(-1, width, base + r0, base + r1, c0, c1))
 
@@ -111,7 +115,7 @@ class Builder:
         c1 = width if c1 is None else c1
         if value.name in self.inside:
             return Part(self._strip(value, value.name), width, r0, r1, c0, c1)
-        return self.tile(f"tile {value.name}", r1 - r0, c1 - c0, value.dtype, 2)
+        return self.tile(f"tile {value.name}", r1 - r0, c1 - c0, value.dtype, 2 if self.is_output(value) else 1)
 
     def done(self, value: Value, tile: Part, width: int, r0: int, r1: int, c0: int = 0, c1: int | None = None) -> None:
         """Store a tile of a value, if anyone outside reads it."""

@@ -12,6 +12,7 @@ from ..ir.op import Op, flat
 from ..ir.value import Value
 from . import attention, products, rows
 from .builder import Builder, split
+from .epilogue import TILED, epilogues_of
 from .program import Kernel
 
 KERNELS: Mapping[str, Callable[[Builder, Op, Tiling | None], None]] = MappingProxyType(
@@ -38,7 +39,6 @@ KERNELS: Mapping[str, Callable[[Builder, Op, Tiling | None], None]] = MappingPro
         "gather": rows.gather,
     }
 )
-TILED = ("linear_i8", "linear_g32")  # products whose tiling is free; a float product's sums are cut in one way only
 PLACED = ("rotary", "cache_write", "scores", "softmax", "mix")  # their row's number counts
 
 
@@ -109,12 +109,15 @@ def _kernel(op: Op, tiling: Tiling | None) -> Kernel:
     count = rows_of(op)
     alone = op.kind != "fused"
     strip = count if alone else min(tiling.tm if tiling else 1, count)
-    b = Builder(op, count, chunk=1 if alone else strip)
+    body = flat((op,))
+    epilogues = epilogues_of(body)
+    b = Builder(op, count, epilogues.after, epilogues.local, chunk=1 if alone else strip)
     for first, stop in split(count, strip):
         b.first, b.count = first, stop - first
-        for inner in flat((op,)):
-            KERNELS[inner.kind](b, inner, tiling)
-    tiled = any(inner.kind in TILED for inner in flat((op,)))
+        for inner in body:
+            if inner.name not in epilogues.taken:
+                KERNELS[inner.kind](b, inner, tiling)
+    tiled = any(inner.kind in TILED for inner in body)
     return Kernel(
         operands=tuple(value.dtype for value in b.operands),
         slots=tuple(b.slots),

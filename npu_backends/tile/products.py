@@ -1,6 +1,7 @@
 """Kernels of matrix products: tiles of rows, outputs and inputs, visited in the order that the tiling says, sums kept until they are whole.
 
-Alone, a product loads its tiles of rows. Fused, the rows of the strip are on the chip, and weights come past them.
+Alone, a product loads its tiles of rows. Fused, the rows of the strip are on the chip, and weights come past them; what follows the product
+element by element runs on each tile of its outputs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ..base import Tiling
 from ..ir.kinds import GROUP
 from ..ir.op import Op
 from .builder import Builder, split
+from .epilogue import run_epilogue
 
 Range = tuple[int, int]
 
@@ -58,6 +60,7 @@ def linear_i8(b: Builder, op: Op, tiling: Tiling | None) -> None:
             target = b.made(y, outputs, m0, m1, n0, n1)
             b.emit("requantise", (target,), (sums, *factors))
             b.done(y, target, outputs, m0, m1, n0, n1)
+            run_epilogue(b, op, visit.m, visit.n)
 
 
 def linear_g32(b: Builder, op: Op, tiling: Tiling | None) -> None:
@@ -76,6 +79,7 @@ def linear_g32(b: Builder, op: Op, tiling: Tiling | None) -> None:
         if visit.ends:
             b.map("multiply", target, target, factors)
             b.done(y, target, outputs, m0, m1, n0, n1)
+            run_epilogue(b, op, visit.m, visit.n)
 
 
 def linear(b: Builder, op: Op, tiling: Tiling | None) -> None:

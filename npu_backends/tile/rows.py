@@ -43,25 +43,31 @@ def quantise(b: Builder, op: Op, tiling: Tiling | None) -> None:
 
 
 def pair(b: Builder, op: Op, tiling: Tiling | None) -> None:
-    (x, y), (z,) = op.inputs, op.outputs
-    width, lines = x.shape[-1], _lines(b, x)
+    width, lines = op.outputs[0].shape[-1], _lines(b, op.outputs[0])
     for start, stop in b.chunks():
-        r0, r1 = start * lines, stop * lines
-        other = b.part(y, width, r0, r1) if y.shape == x.shape else b.whole(y, width, 0, 1, copies=1)
-        target = b.made(z, width, r0, r1)
-        b.map(op.kind, target, b.part(x, width, r0, r1), other)
-        b.done(z, target, width, r0, r1)
+        pair_tile(b, op, start * lines, stop * lines, 0, width)
+
+
+def pair_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> None:
+    (x, y), (z,), width = op.inputs, op.outputs, op.outputs[0].shape[-1]
+    left = b.part(x, width, r0, r1, c0, c1)
+    right = b.part(y, width, r0, r1, c0, c1) if y.shape == x.shape else b.whole(y, width, 0, 1, c0, c1, copies=1)
+    target = b.made(z, width, r0, r1, c0, c1)
+    b.map(op.kind, target, left, right)
+    b.done(z, target, width, r0, r1, c0, c1)
 
 
 def activation(b: Builder, op: Op, tiling: Tiling | None) -> None:
-    (x,), (y,) = op.inputs, op.outputs
-    width, lines = x.shape[-1], _lines(b, x)
-    numbers = (op.number("cap"),) if op.kind == "softcap" else ()
+    width, lines = op.outputs[0].shape[-1], _lines(b, op.outputs[0])
     for start, stop in b.chunks():
-        r0, r1 = start * lines, stop * lines
-        target = b.made(y, width, r0, r1)
-        b.map(op.kind, target, b.part(x, width, r0, r1), numbers=numbers)
-        b.done(y, target, width, r0, r1)
+        activation_tile(b, op, start * lines, stop * lines, 0, width)
+
+
+def activation_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> None:
+    (x,), (y,), width = op.inputs, op.outputs, op.outputs[0].shape[-1]
+    source, target = b.part(x, width, r0, r1, c0, c1), b.made(y, width, r0, r1, c0, c1)
+    b.map(op.kind, target, source, numbers=(op.number("cap"),) if op.kind == "softcap" else ())
+    b.done(y, target, width, r0, r1, c0, c1)
 
 
 def rotary(b: Builder, op: Op, tiling: Tiling | None) -> None:

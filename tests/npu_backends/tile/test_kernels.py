@@ -55,6 +55,21 @@ def test_what_a_fused_operation_makes_and_reads_inside_never_leaves_the_chip() -
     assert loaded(kernel, 0) == 5 * 96  # rows come once, strip by strip
 
 
+def test_what_follows_a_product_element_by_element_runs_on_each_of_its_tiles() -> None:
+    """So that no whole rows of it are held: the slots are those of one tile of 2 x 16, whatever the number of outputs."""
+
+    def kernel(outputs: int) -> Kernel:
+        y, gated, z = (Value(name, (5, outputs), "f32") for name in ("y", "gated", "z"))
+        read = Value("codes", (5, 96), "i8"), Value("scales", (5,), "f32"), Value("weights", (outputs, 96), "i8")
+        linear = Op("linear_i8", (*read, Value("factors", (outputs,), "f32")), (y,))
+        other = Value("other", (5, outputs), "f32")
+        return kernel_of(fused((linear, Op("silu", (y,), (gated,)), Op("multiply", (gated, other), (z,))), (z,)), TILING)
+
+    assert kernel(37).slots == kernel(370).slots
+    tiles = [i for i in kernel(37).instructions if i.function == "silu"]
+    assert [(i.out[0].rows, i.out[0].cols) for i in tiles] == [(rows, cols) for rows in (2, 2, 1) for cols in (16, 16, 5)]
+
+
 def test_operations_that_differ_in_names_share_a_kernel() -> None:
     x, y = Value("other", (5, 96), "f32"), Value("result", (5, 96), "f32")
     assert kernel_of(Op("silu", (x,), (y,)), None) is kernel_of(CASES["silu"], None)
