@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -21,8 +22,8 @@ def fuse(graph: Graph, fits: Fits, price: Price = traffic) -> Graph:
 
     `fits` says whether a fused operation can run as one. Products are taken in the graph's order: attention is put together first, then
     every product takes what follows it, the nearest first, then what leads to it. A value that others read becomes an output of the
-    fused operation. Nothing is joined that would wait for itself, or that has a higher `price` than its parts: the bytes that it moves,
-    unless the caller knows better. What is fused already stays as it is.
+    fused operation. Nothing is joined that would wait for itself, or whose `price` is higher than that of its parts: the bytes that it
+    moves, unless the caller knows better. What is fused already stays as it is.
     """
     work = _Work(graph, fits, price)
     products = [number for number, op in enumerate(graph.ops) if op.kind in PRODUCTS]
@@ -54,14 +55,22 @@ class _Work:
         _, softmax_kind, mix_kind = ATTENTION
         for softmax in self._readers_of(scores, softmax_kind):
             for mix in self._readers_of(softmax, mix_kind):
-                if self._join(scores, softmax, mix):
+                if self._may_join(scores, [softmax, mix]) and self._dearer_by(scores, [softmax, mix]) <= (0, 0):
+                    self.groups.join(self.groups.of[scores], softmax, mix)
                     return
 
     def grow(self, product: int, neighbours: Callable[[int, str], list[int]]) -> None:
-        """Join neighbours of the product, then theirs, until nothing more may be joined."""
-        reached = [product]
+        """Join neighbours of the product, then theirs, and so on: as many as may be joined, less the last ones that make it dearer."""
+        reached, best, kept = [product], (0.0, 0.0), 1
         for number in reached:  # which grows
-            reached += [other for other in neighbours(number, self.ops[product].kind) if self._join(product, other)]
+            for other in neighbours(number, self.ops[product].kind):
+                if other not in reached and self._may_join(product, [*reached[1:], other]):
+                    reached.append(other)
+                    dearer = self._dearer_by(product, reached[1:])
+                    if dearer <= best:
+                        best, kept = dearer, len(reached)
+        if kept > 1:
+            self.groups.join(self.groups.of[product], *reached[1:kept])
 
     def that_follow(self, number: int, product: str) -> list[int]:
         made = [value.name for value in self.ops[number].outputs]
@@ -85,16 +94,21 @@ class _Work:
         ]
         return fused(body, tuple(outputs) or body[-1].outputs)
 
-    def _join(self, first: int, *others: int) -> bool:
-        """Add operations that still stand alone to the group of the first, where that is legal, fits, and costs no more."""
-        groups = (self.groups.of[first], *others)
-        if not all(self.groups.alone(number) for number in others) or not self.groups.may_join(*groups):
-            return False
-        joined = self.joined(sorted((*self.groups.members[groups[0]], *others)))
-        if not self.fits(joined) or self.price(joined) > sum(self.price(self.joined(self.groups.members[group])) for group in groups):
-            return False
-        self.groups.join(*groups)
-        return True
+    def _with(self, first: int, others: list[int]) -> Op:
+        return self.joined(sorted((*self.groups.members[self.groups.of[first]], *others)))
+
+    def _may_join(self, first: int, others: list[int]) -> bool:
+        """Whether operations still stand alone and may go to the group of the first: legally, and as far as the chip can tell."""
+        alone = all(self.groups.alone(number) for number in others)
+        return alone and self.groups.may_join(self.groups.of[first], *others) and self.fits(self._with(first, others))
+
+    def _dearer_by(self, first: int, others: list[int]) -> tuple[float, float]:
+        """The price of a join less that of its parts: how many more have none, being refused by the chip, and then by how much."""
+        joined = self.price(self._with(first, others))
+        if joined == math.inf:
+            return math.inf, 0.0
+        apart = [self.price(self._with(first, [])), *(self.price(self.ops[number]) for number in others)]
+        return -float(apart.count(math.inf)), joined - sum(price for price in apart if price < math.inf)
 
     def _readers_of(self, number: int, kind: str) -> list[int]:
         """Operations of a kind whose first input is what this one makes."""

@@ -1,4 +1,4 @@
-"""What fusion asks of one chip: whether it takes a fused operation, and whether that is faster than its parts."""
+"""What fusion asks of chips: whether one of them takes a fused operation, and whether that is faster than its parts."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ import math
 
 from ...npu_backends.base import Adapter
 from ...npu_backends.ir.op import Op
+from ...shared_protocol.errors import DoesNotFit
 from .fuse import Fits, Price
 from .room import has_room
 
 
-def fits_chip(chip: Adapter) -> Fits:
-    """Fused operations that the chip takes, and has room for."""
-    return lambda op: has_room(op, chip.spec) and chip.supports(op) is None
+def fits_on(*chips: Adapter) -> Fits:
+    """Fused operations that one of the chips takes, and has room for."""
+    return lambda op: any(has_room(op, chip.spec) and chip.supports(op) is None for chip in chips)
 
 
-def cycles_on(chip: Adapter) -> Price:
-    """Cycles of an operation; infinite where the chip refuses it, so that whatever it takes is better. Bytes that are saved do not always
-    save time: a chip that computes strip by strip reads the weights once for each strip."""
+def seconds_on(*chips: Adapter) -> Price:
+    """Seconds of an operation on the chip that is the fastest at it; infinite where all refuse it.
 
-    def price(op: Op) -> float:
-        return math.inf if chip.supports(op) is not None else float(chip.cost(op, None).cycles)
+    Bytes that are saved do not always save time: a chip that computes strip by strip reads the weights once for each strip.
+    """
+    return lambda op: min(_seconds(op, chip) for chip in chips)
 
-    return price
+
+def _seconds(op: Op, chip: Adapter) -> float:
+    if chip.supports(op) is not None:
+        return math.inf
+    try:
+        return chip.spec.seconds(chip.cost(op, None).cycles)
+    except DoesNotFit:
+        return math.inf
