@@ -11,9 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-import os
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 from ..npu_backends.cpu.process import cpu_name
 from ..shared_protocol.errors import ConfigError
 from ..shared_protocol.store import Store
+from ..shared_protocol.whole_file import replace_whole
 
 REPEATS = 3  # of each point
 FOLDER = "cost_curves"
@@ -96,18 +95,12 @@ class CostCurve:
         return stored.ms if all(math.isfinite(ms) and ms >= 0 for ms in stored.ms) else [0.0]
 
     def _write(self, ms: list[float]) -> None:
-        """Atomically; a folder that cannot be written is no reason to fail."""
+        """A folder that cannot be written is no reason to fail."""
         path = self._path()
         if path is None:
             return
-        temporary = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, delete=False) as file:
-                temporary = file.name
-                file.write(msgspec.json.encode(_Stored(self._key, ms)))
-            os.replace(temporary, path)
+            replace_whole(path, msgspec.json.encode(_Stored(self._key, ms)))
         except OSError as error:
             log.info("the cost curve is not kept: %s", error.strerror)
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)

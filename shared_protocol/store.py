@@ -27,6 +27,7 @@ from .model_card import ModelCard
 from .model_files import FileState, model_files, sha256_of, state_of
 from .sources.catalogue import load_catalogue
 from .sources.partial import remove_unfinished
+from .whole_file import replace_whole
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 _CACHE_FROM_BYTES = 16 << 20  # smaller files are hashed as fast as a cache is read
@@ -147,7 +148,7 @@ class Store:
         if state != model.state:
             record = msgspec.json.encode(Record(model.card, model.path.name, model.source, state))
             with suppress(OSError):  # a store that cannot be written only costs the next start a second
-                _write_atomically(self._folder(name) / "record.json", msgspec.json.format(record, indent=1))
+                replace_whole(self._folder(name) / "record.json", msgspec.json.format(record, indent=1))
         return msgspec.structs.replace(model, state=state)
 
     def hash_of(self, path: Path) -> str:
@@ -164,7 +165,7 @@ class Store:
             newest = dict(list(cache.items())[-_CACHE_ENTRIES:])
             with suppress(OSError):  # as above
                 self.root.mkdir(parents=True, exist_ok=True)
-                _write_atomically(cache_path, msgspec.json.encode(newest))
+                replace_whole(cache_path, msgspec.json.encode(newest))
         return cache[key]
 
     @contextmanager
@@ -229,9 +230,3 @@ def check_name(name: str) -> str:
             f"{name[:80]!r} is no model name: letters, digits, '.', '_' and '-', at most 64, not ending in .gguf", param="model"
         )
     return name
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
-    temporary.write_bytes(content)
-    temporary.replace(path)

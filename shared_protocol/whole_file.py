@@ -10,8 +10,8 @@ from .errors import ConfigError
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
-    """Write beside the file, then take its name. A new file may be read by whom the umask lets; one that was there keeps its mode, and a
-    link still leads to it. What is no file, /dev/stdout for one, is written as it is.
+    """Write a file that a user has named. A new one may be read by whom the umask lets; one that was there keeps its mode, and a link still
+    leads to it. What is no file, /dev/stdout for one, is written as it is.
 
     Raises ConfigError where it cannot be written.
     """
@@ -19,16 +19,29 @@ def write_whole(path: str | Path, data: bytes) -> None:
         target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file():
             target.write_bytes(data)
-            return
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-        try:
-            with beside.open("xb") as file:  # not a file of tempfile: only its owner may read such a one
-                file.write(data)
-            if target.exists():
-                beside.chmod(target.stat().st_mode & 0o777)
-            os.replace(beside, target)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        else:
+            replace_whole(target, data)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}", hint="name a file that can be written") from None
+
+
+def replace_whole(path: Path, data: bytes, *, mode: int | None = None, durable: bool = False) -> None:
+    """Write a file of our own beside its place, then give it its name. `mode`: who may read it; None: whoever may read the one that was
+    there, or whom the umask lets. `durable`: on the disk when this returns.
+
+    Raises OSError, and leaves the file that was there and no other.
+    """
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        # not a file of tempfile: only its owner may read such a one
+        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)) as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if mode is None and path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

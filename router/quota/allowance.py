@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import threading
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +20,7 @@ from typing import TypeVar
 import msgspec
 
 from ...shared_protocol.errors import PermissionDenied
+from ...shared_protocol.whole_file import replace_whole
 
 S = TypeVar("S", bound=msgspec.Struct)
 MIN_KEY = 16  # bytes
@@ -147,13 +147,8 @@ class AllowanceBook:
         return book
 
     def _save(self) -> bool:
-        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
         try:
-            with open(temporary, "w", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                file.write(sign(self._book, self._key))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self._path)
+            replace_whole(self._path, sign(self._book, self._key).encode("ascii"), mode=0o600, durable=True)
             return True
         except OSError:
             return False

@@ -7,7 +7,6 @@ moment; a process that dies in the middle has changed nothing, and its lock dies
 from __future__ import annotations
 
 import fcntl
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from ...shared_protocol.errors import Unavailable
+from ...shared_protocol.whole_file import replace_whole
 from .ledger import Ledger
 
 T = TypeVar("T")
@@ -108,7 +108,4 @@ class FileStore(QuotaStore):
             raise QuotaStoreFailed(f"the quota's file {self.path} holds no ledger", hint="remove it to begin anew") from None
 
     def _write(self, ledger: Ledger) -> None:
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
-        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(msgspec.json.encode(ledger))
-        os.replace(temporary, self.path)
+        replace_whole(self.path, msgspec.json.encode(ledger), mode=0o600)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import secrets
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -80,8 +81,8 @@ def test_a_file_or_a_link_to_nowhere_among_the_models_is_told_and_can_be_removed
 
 def test_a_store_that_cannot_be_written_serves_what_it_has(store: Store, tiny_llama_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = (store.root / "models/tiny/record.json").read_bytes()
-    monkeypatch.setattr(os, "urandom", bytes)
-    (store.root / f"models/tiny/record.json.{bytes(8).hex()}").mkdir()  # in the way of a new record
+    monkeypatch.setattr(secrets, "token_hex", lambda count: bytes(count).hex())
+    (store.root / f"models/tiny/.record.json.{bytes(8).hex()}").mkdir()  # in the way of a new record
     shutil.rmtree(store.root / "locks")
     (store.root / "locks").touch()  # in the way of every lock
     os.utime(store.path("tiny"), ns=(1, 1))  # as in a copy of the store: another state, the same content

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hybrid.shared_protocol.errors import ConfigError
-from hybrid.shared_protocol.whole_file import write_whole
+from hybrid.shared_protocol.whole_file import replace_whole, write_whole
 
 
 @pytest.fixture(params=[0o022, 0o027, 0o077])
@@ -37,6 +37,23 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeyp
     with pytest.raises(ConfigError, match="file: No space left on device"):
         write_whole(path, b"two")
     assert path.read_bytes() == b"one" and [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_file_of_our_own_is_its_owner_s_where_that_is_asked_and_a_full_disk_leaves_the_old_one(
+    tmp_path: Path, durable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    replace_whole(path, b"one", mode=0o600, durable=durable)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"one", 0o600)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    replace_whole(path, b"two", durable=durable)
+    assert (path.read_bytes(), len(synced)) == (b"two", int(durable))
+    with pytest.raises(OSError):
+        replace_whole(tmp_path / "no" / "file", b"three", durable=durable)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_link_still_leads_to_the_file_and_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_what_was_used_and_what_is_reserved_survives_a_restart(tmp_path: Path) -
     assert again.view(ANN, 0.0).available == 20
     assert again.view(ANN, 5.0).available == 25  # the time in between counts
     assert again.view(ANN, 900.0).available == 100  # and the lease of the one that was never settled ends
-    assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".new")] == []
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
 
 def test_money_that_was_spent_stays_spent_after_a_restart(tmp_path: Path) -> None:
