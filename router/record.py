@@ -16,7 +16,7 @@ from typing import Annotated, Literal, cast
 import msgspec
 from msgspec import Meta
 
-from ..shared_protocol.errors import InvalidRequest
+from ..shared_protocol.json_lines import line_as
 from ..shared_protocol.runtime import DeviceState, LinkState
 from . import decide as stages
 from .complexity.complexity import Parts
@@ -93,12 +93,7 @@ def keyed(key: bytes, what: str, text: str) -> str:
 
 def decode(line: bytes | str, where: str) -> Record:
     """Raises InvalidRequest that begins with `where`."""
-    try:
-        return msgspec.json.decode(line, type=Record)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidRequest(
-            f"{where}: no record of a decision: {error}", hint="name a file that record= or `hybrid route record` wrote"
-        ) from None
+    return line_as(Record, line, where, what="record of a decision", hint="name a file that record= or `hybrid route record` wrote")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from ...shared_protocol.bounded_file import read_at_most
-from ...shared_protocol.errors import GateMismatch, InvalidRequest, NotFound
+from ...shared_protocol.errors import GateMismatch, InvalidRequest
+from ...shared_protocol.json_lines import line_as, lines_in
 from ...shared_protocol.model_card import ModelCard
 from .calibrate import Judged
 from .gate import TaskGroup
@@ -61,16 +61,12 @@ class OutcomeFile:
 
 def read_outcome_file(path: str | Path) -> OutcomeFile:
     """Every outcome, in order. Raises NotFound, or InvalidRequest that names the line at fault."""
-    try:
-        text = read_at_most(path, MAX_BYTES).decode("utf-8")
-        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise NotFound(f"outcomes {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}", hint="name a file of JSON lines") from None
+    lines = lines_in(path, MAX_BYTES, hint="name a file of JSON lines")
     head = _head(lines[0][1]) if lines else None
     bodies = lines[1:] if head is not None else lines
     if not bodies:
         raise InvalidRequest(f"outcomes {path}: there are none in it")
-    rows = [_judged(line, f"{path}:{number}") for number, line in bodies]
+    rows = [_judged(line, where) for where, line in bodies]
     if len({row.id for row in rows}) < len(rows):
         raise InvalidRequest(f"outcomes {path}: two have the same id", hint="an id is one answer's")
     return OutcomeFile(rows, hashlib.sha256("\n".join(line for _, line in bodies).encode()).hexdigest(), head)
@@ -84,10 +80,7 @@ def _head(line: str) -> _Head | None:
 
 
 def _judged(line: str, where: str) -> Judged:
-    try:
-        row = msgspec.json.decode(line, type=_Row)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidRequest(f"{where}: no outcome: {error}", hint="id, task, correct, logprob, margin, entropy") from None
+    row = line_as(_Row, line, where, what="outcome", hint="id, task, correct, logprob, margin, entropy")
     if not len(row.logprob) == len(row.margin) == len(row.entropy) > 0:
         raise InvalidRequest(f"{where}: logprob, margin and entropy need a number for every token, and there must be one")
     tokens = zip(row.logprob, row.margin, row.entropy, strict=True)

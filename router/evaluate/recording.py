@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...shared_protocol.bounded_file import read_at_most
-from ...shared_protocol.errors import InvalidRequest, NotFound
+from ...shared_protocol.errors import InvalidRequest
+from ...shared_protocol.json_lines import lines_in
 from ..policy.policy import Policy
 from ..record import NAMES, Again, Record, decode, redecide
 from .figure import Figure
@@ -35,14 +35,9 @@ class Replayed:
 
 def read_records(path: str | Path) -> list[Record]:
     """Raises NotFound, or InvalidRequest that names the line."""
-    source = Path(path)
-    try:
-        lines = read_at_most(source, MAX_BYTES).splitlines()
-    except OSError as error:
-        raise NotFound(f"{source}: {error.strerror}", hint="name a recording") from None
-    found = [decode(line, f"{source.name}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+    found = [decode(line, where) for where, line in lines_in(path, MAX_BYTES, hint="name a recording")]
     if not found:
-        raise InvalidRequest(f"{source.name} holds no records", hint="name a file that record= or `hybrid route record` wrote")
+        raise InvalidRequest(f"{Path(path).name} holds no records", hint="name a file that record= or `hybrid route record` wrote")
     return found
 
 

@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from ...shared_protocol.bounded_file import lines_of
 from ...shared_protocol.errors import InvalidRequest, NotFound
+from ...shared_protocol.json_lines import line_as
 from ..request import RouteRequest
 
 SCORES = {"weak": ("weak", "weak_correct", "weak_score"), "strong": ("strong", "strong_correct", "strong_score")}
@@ -98,10 +98,7 @@ def _records(source: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _object(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        found = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidRequest(f"{where}: no JSON: {error}", hint="one JSON object a line") from None
+    found: object = line_as(Any, text, where, what="JSON", hint="one JSON object a line")
     if not isinstance(found, dict):
         raise InvalidRequest(f"{where}: a row must be an object, found {type(found).__name__}", hint=HINT)
     return found

@@ -13,7 +13,8 @@ from ....router.learned import feedback as corrections
 from ....router.learned.feedback import History, Observed
 from ....router.learned.store import load, save
 from ....shared_protocol.bounded_file import read_at_most
-from ....shared_protocol.errors import Conflict, InvalidRequest, NotFound
+from ....shared_protocol.errors import Conflict, NotFound
+from ....shared_protocol.json_lines import line_as, lines_in
 from ....shared_protocol.whole_file import write_whole
 from ..output import json_option, print_json
 
@@ -73,19 +74,7 @@ def _history(log: str, empty: History) -> History:
 
 
 def _observed(rows: str) -> list[Observed]:
-    try:
-        text = read_at_most(rows, MAX_INPUT).decode("utf-8")
-    except OSError as error:
-        raise NotFound(f"{rows}: {error.strerror}", hint="name a file with a JSON object a line") from None
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{rows}: not UTF-8 at byte {error.start}", param="input") from None
-    found = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = msgspec.json.decode(line, type=_Row)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise InvalidRequest(f"{rows}:{number}: {error}", param="input", hint="prompt, side (edge or cloud), score (0 to 1)") from None
-        found.append(Observed(row.prompt, row.side, row.score))
-    return found
+    wanted = "prompt, side (edge or cloud), score (0 to 1)"
+    lines = lines_in(rows, MAX_INPUT, hint="name a file with a JSON object a line")
+    found = [line_as(_Row, line, where, what="answer", hint=wanted) for where, line in lines]
+    return [Observed(row.prompt, row.side, row.score) for row in found]
