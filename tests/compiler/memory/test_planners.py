@@ -48,7 +48,7 @@ def problems(
     return [Buffer(f"b{i}", lower, lower + life, size, alignment) for i, (lower, life, size, alignment) in enumerate(rows)]
 
 
-small = problems(most=6, largest=9, alignments=(1, 2, 3), steps=6)
+small = problems(most=6, largest=9, alignments=(1, 2, 3, 5), steps=6)
 
 
 def least_height(buffers: Sequence[Buffer]) -> int:
