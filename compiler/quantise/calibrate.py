@@ -1,4 +1,4 @@
-"""One scale for each place where rows are rounded, from the largest magnitude that given texts bring there.
+"""What given texts bring to the places where rows are rounded: the largest magnitude of every column, and one static scale from them.
 
 A static scale costs no pass over the row on the chip. What is larger than all that was seen is cut off, so the texts matter, and rows of
 very different size make it coarse: the gate says how much.
@@ -17,23 +17,30 @@ from ...npu_backends.ir.graph import Graph
 from ...shared_protocol.errors import CompileError
 from ..capture.sequence import SequenceRun
 
+Peaks = Mapping[str, NDArray[np.float32]]  # by the name of the rows: the largest magnitude of each of their columns
 
-def calibrate(graph: Graph, constants: Mapping[str, NDArray[Any]], sequences: Sequence[Sequence[int]]) -> dict[str, float]:
-    """Scales by the name of the rows, for quantise_graph. `graph` is the float graph of one row a run: there is no padding to leave out.
 
-    Raises CompileError without tokens, for another graph, and for rows that are zero throughout.
+def observe(graph: Graph, constants: Mapping[str, NDArray[Any]], sequences: Sequence[Sequence[int]]) -> Peaks:
+    """The peaks of all rows that enter a product. `graph` is the float graph of one row a run: there is no padding to leave out.
+
+    Raises CompileError without tokens, for another graph, and for rows that are zero throughout or not finite.
     """
     if not sum(map(len, sequences)) or any(value.name == "ids" and value.shape != (1,) for value in graph.inputs):
         raise CompileError("calibration takes tokens, and a graph of one row a run")
     rows = {op.inputs[0].name: op.inputs[0] for op in graph.ops if op.kind == "linear"}
     made = {value.name for value in graph.outputs}
     watched = dataclasses.replace(graph, outputs=(*graph.outputs, *(value for value in rows.values() if value.name not in made)))
-    peaks = dict.fromkeys(rows, 0.0)
+    peaks = {name: np.zeros(value.shape[1], np.float32) for name, value in rows.items()}
     for ids in sequences:
         run = SequenceRun(watched, constants)
         for token in ids:
             outputs = run.feed(watched, [token])
-            peaks = {name: max(peak, float(np.abs(outputs[name]).max())) for name, peak in peaks.items()}
-    if silent := [name for name, peak in peaks.items() if not 0 < peak < np.inf]:
+            peaks = {name: np.maximum(peak, np.abs(outputs[name][0])) for name, peak in peaks.items()}
+    if silent := [name for name, peak in peaks.items() if not 0 < peak.max() < np.inf]:
         raise CompileError(f"calibration saw no finite number but 0 at {silent[0]}", hint="give it other texts, or a scale for every row")
-    return {name: peak / 127 for name, peak in peaks.items()}
+    return peaks
+
+
+def static_scales(peaks: Peaks) -> dict[str, float]:
+    """One scale for each place, for quantise_graph."""
+    return {name: float(peak.max()) / 127 for name, peak in peaks.items()}

@@ -25,7 +25,7 @@ def quantise_graph(
 ) -> Graph:
     """The graph with the matrices of `layouts` (see layouts_of; None: as from a model of floats) as codes.
 
-    `static` has the scales of rows by their value's name, from calibrate; without it each row has its own. Structure only: graphs that
+    `static` has the scales of rows by their value's name (see static_scales); without it each row has its own. Structure only: graphs that
     shared constants still do. Raises CompileError for rows without a static scale, and for a graph that has been fused.
     """
     layouts = layouts_of(graph, scheme) if layouts is None else layouts
@@ -66,5 +66,5 @@ def _quantise(x: Value, static: Mapping[str, float] | None) -> Op:
     if static is None:
         return Op("quantise", (x,), outputs)
     if x.name not in static:
-        raise CompileError(f"there is no static scale for {x.name}", hint="calibrate with the same model's graph")
+        raise CompileError(f"there is no static scale for {x.name}", hint="observe the graph of the same model")
     return Op("quantise", (x,), outputs, (("scale", static[x.name]),))

@@ -9,7 +9,7 @@ import pytest
 from hybrid.compiler.capture.capture import capture
 from hybrid.compiler.capture.constants import constants_of
 from hybrid.compiler.capture.sequence import SequenceRun
-from hybrid.compiler.quantise.calibrate import calibrate
+from hybrid.compiler.quantise.calibrate import observe, static_scales
 from hybrid.compiler.quantise.constants import quantised_constants
 from hybrid.compiler.quantise.layout import CHANNEL, GROUP4, GROUP8, Scheme, layouts_of, matrices
 from hybrid.compiler.quantise.quantise_graph import quantise_graph
@@ -90,7 +90,7 @@ def quantised(request: pytest.FixtureRequest, tiny_llama: Model) -> tuple[Graph,
     scheme, static, family = request.param
     model = random_network(tiny_llama, 4, **FAMILIES[family])
     step = captured(model, 1)
-    scales = calibrate(step, constants_of(model, step), [IDS[:6]]) if static else None
+    scales = static_scales(observe(step, constants_of(model, step), [IDS[:6]])) if static else None
     layouts = layouts_of(step, scheme, model)
     chunk, step = (quantise_graph(captured(model, rows), scheme, layouts=layouts, static=scales) for rows in (6, 1))
     constants = quantised_constants(model, step)
@@ -114,7 +114,7 @@ def test_any_cut_into_chunks_gives_the_bits_of_token_by_token(
 def test_static_scales_are_the_largest_magnitudes_that_were_seen(tiny_llama: Model) -> None:
     step = captured(tiny_llama, 1)
     constants = constants_of(tiny_llama, step)
-    scales = calibrate(step, constants, [IDS[:3], IDS[3:5]])
+    scales = static_scales(observe(step, constants, [IDS[:3], IDS[3:5]]))
     peaks = [np.abs(constants["token_embd.weight"][token]) for token in IDS[:5]]
     normed = [row / np.sqrt(np.mean(row**2) + tiny_llama.architecture.norm_eps) * constants["blk.0.attn_norm.weight"] for row in peaks]
     assert scales["blk.0.attn_norm"] == pytest.approx(np.abs(normed).max() / 127, rel=1e-5)
@@ -123,6 +123,6 @@ def test_static_scales_are_the_largest_magnitudes_that_were_seen(tiny_llama: Mod
     with pytest.raises(CompileError, match=r"no static scale for blk\.0\.attn_norm"):
         quantise_graph(step, "w8a8", static={})
     with pytest.raises(CompileError, match="one row a run"):
-        calibrate(captured(tiny_llama, 2), constants, [IDS])
+        observe(captured(tiny_llama, 2), constants, [IDS])
     with pytest.raises(CompileError, match="takes tokens"):
-        calibrate(step, constants, [[]])
+        observe(step, constants, [[]])
