@@ -22,7 +22,7 @@ from typing import Any
 
 from hybrid.compiler.memory.bound import lower_bound
 from hybrid.compiler.memory.buffer import Buffer, read_csv
-from hybrid.compiler.memory.errors import InvalidPlan
+from hybrid.compiler.memory.errors import PlanFault
 from hybrid.compiler.memory.exact import exact
 from hybrid.compiler.memory.greedy import by_size
 from hybrid.compiler.memory.hill_climb import hill_climb
@@ -67,7 +67,7 @@ def measure(name: str, buffers: Sequence[Buffer], seconds: float) -> dict[str, A
     try:
         verify_plan(made)
         valid = True
-    except InvalidPlan:
+    except PlanFault:
         valid = False
     return {
         "file": name,

@@ -18,7 +18,7 @@ from math import lcm
 from .arena import Arena, Wanted
 from .bound import lower_bound
 from .buffer import Buffer, by_id
-from .errors import DoesNotFit, InvalidBuffers
+from .errors import InvalidBuffers, MemoryTooSmall
 from .plan import MemoryPlan
 from .portfolio import plan
 from .verifier import verify_arenas
@@ -71,7 +71,7 @@ class ArenaPlans:
 
 
 def plan_arenas(wanted: Sequence[Wanted], arenas: Sequence[Arena], tries: int = TRIES) -> ArenaPlans:
-    """Give every buffer an arena and a place. Raises InvalidBuffers on unknown arenas or ids twice; DoesNotFit names what would fit."""
+    """Give every buffer an arena and a place. Raises InvalidBuffers on unknown arenas or ids twice; MemoryTooSmall names what would fit."""
     by_id(w.buffer for w in wanted)
     known = {arena.name: arena for arena in arenas}
     for w in wanted:
@@ -168,7 +168,7 @@ def _choose(here: Sequence[Wanted], level: Mapping[str, int], arena: Arena, exce
     able = [w for w in concerned if level[w.buffer.id] + 1 < len(w.arenas)]
     if not able:
         needed = arena.capacity + excess
-        raise DoesNotFit(
+        raise MemoryTooSmall(
             f"arena {arena.name} has {arena.capacity} bytes, {needed} are needed by what may lie nowhere else: "
             f"{_some(sorted(w.buffer.id for w in concerned))}",
             needed=needed,

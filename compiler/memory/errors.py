@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...shared_protocol.errors import HybridError, InvalidRequest
+from ...shared_protocol.errors import DoesNotFit, InvalidRequest, PlanInvalid
 
 
 class InvalidBuffers(InvalidRequest):
@@ -15,10 +15,8 @@ class InvalidBuffers(InvalidRequest):
         self.ids = ids
 
 
-class DoesNotFit(HybridError):
-    """No plan within the capacity was found; says what would fit. `needed` is the smallest size in bytes that is known to suffice."""
-
-    status, code = 422, "does_not_fit"
+class MemoryTooSmall(DoesNotFit):
+    """No plan within the capacity was found. `needed` bytes would do as far as is known, or are the least if nothing can fit."""
 
     def __init__(self, message: str, *, needed: int, capacity: int, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -26,10 +24,8 @@ class DoesNotFit(HybridError):
         self.capacity = capacity
 
 
-class InvalidPlan(HybridError):
+class PlanFault(PlanInvalid):
     """A plan breaks what it promises; `fault` is one of verifier.FAULTS, `ids` name the buffers. Always a bug of ours: nothing is run."""
-
-    code = "invalid_plan"
 
     def __init__(self, message: str, *, fault: str, ids: tuple[str, ...]) -> None:
         super().__init__(message)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .bound import lower_bound
 from .buffer import Buffer, by_id
-from .errors import DoesNotFit
+from .errors import MemoryTooSmall
 from .exact import TRIES, exact
 from .greedy import ORDERS
 from .hill_climb import ITERATIONS, hill_climb
@@ -32,12 +32,12 @@ def plan(
     """The smallest plan found, verified. Ends early at the bound, and at `enough` bytes when given.
 
     Budgets count steps, so the same buffers give the same plan anywhere, unless `seconds` by `clock` run out first.
-    Raises InvalidBuffers on two buffers of one id, DoesNotFit when no plan within `capacity` bytes was found.
+    Raises InvalidBuffers on two buffers of one id, MemoryTooSmall when no plan within `capacity` bytes was found.
     """
     by_id(buffers)
     bound = lower_bound(buffers)
     if capacity is not None and bound > capacity:
-        raise DoesNotFit(
+        raise MemoryTooSmall(
             f"{bound} bytes are live at the busiest step, the memory has {capacity}",
             needed=bound,
             capacity=capacity,
@@ -56,7 +56,7 @@ def plan(
     made = make_plan(buffers, offsets, name, optimal)
     verify_plan(made)
     if capacity is not None and made.size > capacity:
-        raise DoesNotFit(
+        raise MemoryTooSmall(
             f"the best plan found needs {made.size} bytes, the memory has {capacity}",
             needed=made.size,
             capacity=capacity,

@@ -15,22 +15,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from .alias import InPlace, View
 from .arena import Arena, Wanted
 from .buffer import Buffer
-from .errors import InvalidPlan
+from .errors import PlanFault
 from .plan import MemoryPlan
 
 FAULTS = ("missing", "foreign", "negative", "alignment", "capacity", "overlap", "view", "in_place", "size", "bound", "arena")
 
 
 def verify_plan(plan: MemoryPlan, capacity: int | None = None) -> None:
-    """Prove a plan: its offsets, its size and its bound; that a size above the bound is optimal is not checked. Raises InvalidPlan."""
+    """Prove a plan: its offsets, its size and its bound; that a size above the bound is optimal is not checked. Raises PlanFault."""
     top = verify(plan.buffers, plan.offsets, capacity)
     if plan.size != top:
-        raise InvalidPlan(f"the plan says {plan.size} bytes, its buffers end at {top}", fault="size", ids=())
+        raise PlanFault(f"the plan says {plan.size} bytes, its buffers end at {top}", fault="size", ids=())
     most = _most_live(plan.buffers)
     if plan.bound != most:
-        raise InvalidPlan(
-            f"the plan says that {plan.bound} bytes are the least, {most} are live at the busiest step", fault="bound", ids=()
-        )
+        raise PlanFault(f"the plan says that {plan.bound} bytes are the least, {most} are live at the busiest step", fault="bound", ids=())
 
 
 def verify(
@@ -40,27 +38,27 @@ def verify(
     views: Iterable[View] = (),
     pairs: Iterable[InPlace] = (),
 ) -> int:
-    """Prove that no two buffers meet in time and space but those declared. Returns the bytes used; raises InvalidPlan with their ids.
+    """Prove that no two buffers meet in time and space but those declared. Returns the bytes used; raises PlanFault with their ids.
 
     `pairs` are the in-place pairs that were taken: each must share one offset, one size and exactly one step.
     """
     lives = {b.id: [b.lower, b.upper] for b in buffers}
     rows = {b.id: b for b in buffers}
     if len(rows) < len(buffers):
-        raise InvalidPlan("two buffers share an id", fault="foreign", ids=())
+        raise PlanFault("two buffers share an id", fault="foreign", ids=())
     for id in rows:
         if id not in offsets:
-            raise InvalidPlan(f"buffer {id} has no place", fault="missing", ids=(id,))
+            raise PlanFault(f"buffer {id} has no place", fault="missing", ids=(id,))
     for id in offsets:
         if id not in rows:
-            raise InvalidPlan(f"the plan places {id}, which was not asked for", fault="foreign", ids=(id,))
+            raise PlanFault(f"the plan places {id}, which was not asked for", fault="foreign", ids=(id,))
     for id, b in rows.items():
         if offsets[id] < 0:
-            raise InvalidPlan(f"buffer {id} lies at {offsets[id]}", fault="negative", ids=(id,))
+            raise PlanFault(f"buffer {id} lies at {offsets[id]}", fault="negative", ids=(id,))
         if offsets[id] % b.alignment:
-            raise InvalidPlan(f"buffer {id} lies at {offsets[id]}, its alignment is {b.alignment}", fault="alignment", ids=(id,))
+            raise PlanFault(f"buffer {id} lies at {offsets[id]}, its alignment is {b.alignment}", fault="alignment", ids=(id,))
         if capacity is not None and offsets[id] + _bytes(b) > capacity:
-            raise InvalidPlan(f"buffer {id} ends at {offsets[id] + _bytes(b)}, the memory at {capacity}", fault="capacity", ids=(id,))
+            raise PlanFault(f"buffer {id} ends at {offsets[id] + _bytes(b)}, the memory at {capacity}", fault="capacity", ids=(id,))
     inner = _check_views(rows, offsets, list(views), lives)
     _check_pairs(rows, offsets, list(pairs), inner, lives)
     _sweep([(lives[id][0], lives[id][1], offsets[id], offsets[id] + _bytes(b), id) for id, b in rows.items() if id not in inner])
@@ -68,7 +66,7 @@ def verify(
 
 
 def verify_arenas(wanted: Sequence[Wanted], arenas: Sequence[Arena], places: Mapping[str, tuple[str, int]]) -> None:
-    """Prove places (arena, offset) of buffers over several arenas; what is kept meets nobody at any step. Raises InvalidPlan."""
+    """Prove places (arena, offset) of buffers over several arenas; what is kept meets nobody at any step. Raises PlanFault."""
     end = max((w.buffer.upper for w in wanted), default=1)
     rows: dict[str, list[Buffer]] = {arena.name: [] for arena in arenas}
     offsets: dict[str, dict[str, int]] = {arena.name: {} for arena in arenas}
@@ -76,18 +74,18 @@ def verify_arenas(wanted: Sequence[Wanted], arenas: Sequence[Arena], places: Map
     for w in wanted:
         b = w.buffer
         if b.id not in places:
-            raise InvalidPlan(f"buffer {b.id} has no place", fault="missing", ids=(b.id,))
+            raise PlanFault(f"buffer {b.id} has no place", fault="missing", ids=(b.id,))
         name, offset = places[b.id]
         if name not in w.arenas or name not in rows:
-            raise InvalidPlan(f"buffer {b.id} lies in {name}, it may lie in {', '.join(w.arenas)}", fault="arena", ids=(b.id,))
+            raise PlanFault(f"buffer {b.id} lies in {name}, it may lie in {', '.join(w.arenas)}", fault="arena", ids=(b.id,))
         if offset % alignment[name]:
-            raise InvalidPlan(
+            raise PlanFault(
                 f"buffer {b.id} lies at {offset} of {name}, whose alignment is {alignment[name]}", fault="alignment", ids=(b.id,)
             )
         rows[name].append(Buffer(b.id, 0, end, b.size, b.alignment) if w.kept else b)
         offsets[name][b.id] = offset
     if foreign := sorted(set(places) - {w.buffer.id for w in wanted}):
-        raise InvalidPlan(f"the plan places {foreign[0]}, which was not asked for", fault="foreign", ids=(foreign[0],))
+        raise PlanFault(f"the plan places {foreign[0]}, which was not asked for", fault="foreign", ids=(foreign[0],))
     for arena in arenas:
         verify(rows[arena.name], offsets[arena.name], arena.capacity)
 
@@ -97,10 +95,10 @@ def _check_views(rows: Mapping[str, Buffer], offsets: Mapping[str, int], views: 
     inner: dict[str, str] = {}
     for view in views:
         if view.id not in rows or view.of not in rows or view.id == view.of or view.id in inner:
-            raise InvalidPlan(f"{view.id} cannot be a view of {view.of}", fault="view", ids=(view.id, view.of))
+            raise PlanFault(f"{view.id} cannot be a view of {view.of}", fault="view", ids=(view.id, view.of))
         start = offsets[view.of] + view.offset
         if offsets[view.id] != start or view.offset < 0 or view.offset + rows[view.id].size > rows[view.of].size:
-            raise InvalidPlan(
+            raise PlanFault(
                 f"view {view.id} lies at {offsets[view.id]}, as bytes {view.offset} to {view.offset + rows[view.id].size} of {view.of}, "
                 f"which has {rows[view.of].size} at {offsets[view.of]}",
                 fault="view",
@@ -114,9 +112,9 @@ def _check_views(rows: Mapping[str, Buffer], offsets: Mapping[str, int], views: 
                 break
             owner = inner[owner]
         else:
-            raise InvalidPlan(f"{id} is a view of itself", fault="view", ids=(id,))
+            raise PlanFault(f"{id} is a view of itself", fault="view", ids=(id,))
         if rows[id].lower < rows[owner].lower:
-            raise InvalidPlan(f"view {id} is born before its owner {owner}", fault="view", ids=(id, owner))
+            raise PlanFault(f"view {id} is born before its owner {owner}", fault="view", ids=(id, owner))
         lives[owner][1] = max(lives[owner][1], rows[id].upper)
         inner[id] = owner
     return inner
@@ -129,17 +127,17 @@ def _check_pairs(
     uppers = {id: upper for id, (_, upper) in lives.items()}
     for pair in pairs:
         if pair.input not in rows or pair.output not in rows:
-            raise InvalidPlan(f"the pair {pair.input}, {pair.output} is not of this plan", fault="in_place", ids=(pair.input, pair.output))
+            raise PlanFault(f"the pair {pair.input}, {pair.output} is not of this plan", fault="in_place", ids=(pair.input, pair.output))
         old, new = inner.get(pair.input, pair.input), inner.get(pair.output, pair.output)
         if offsets[pair.input] != offsets[pair.output] or offsets[old] != offsets[new] or _bytes(rows[old]) != _bytes(rows[new]):
-            raise InvalidPlan(
+            raise PlanFault(
                 f"{pair.output} does not take the place of {pair.input} whole: {offsets[new]} and {_bytes(rows[new])} bytes against "
                 f"{offsets[old]} and {_bytes(rows[old])}",
                 fault="in_place",
                 ids=(pair.input, pair.output),
             )
         if rows[new].lower != uppers[old] - 1:
-            raise InvalidPlan(
+            raise PlanFault(
                 f"{pair.output} is born at step {rows[new].lower}, {pair.input} is needed until step {uppers[old] - 1}",
                 fault="in_place",
                 ids=(pair.input, pair.output),
@@ -148,7 +146,7 @@ def _check_pairs(
 
 
 def _sweep(boxes: list[tuple[int, int, int, int, str]]) -> None:
-    """Boxes are (birth, death, start, end, id). Raises InvalidPlan at the first two that meet."""
+    """Boxes are (birth, death, start, end, id). Raises PlanFault at the first two that meet."""
     boxes = [box for box in boxes if box[0] < box[1]]
     births = sorted(boxes)
     deaths = sorted(boxes, key=lambda box: box[1])
@@ -162,7 +160,7 @@ def _sweep(boxes: list[tuple[int, int, int, int, str]]) -> None:
         at = bisect_left(live, (start,))
         for low, high, name, until in live[max(at - 1, 0) : at + 1]:
             if low < end and start < high:
-                raise InvalidPlan(
+                raise PlanFault(
                     f"{id} at [{start}, {end}) and {name} at [{low}, {high}) are both live from step {birth} until {min(death, until)}",
                     fault="overlap",
                     ids=(name, id),

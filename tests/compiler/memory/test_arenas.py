@@ -6,7 +6,7 @@ import pytest
 from hybrid.compiler.memory.arena import Arena, Wanted, page, ring
 from hybrid.compiler.memory.arenas import plan_arenas
 from hybrid.compiler.memory.buffer import Buffer
-from hybrid.compiler.memory.errors import DoesNotFit, InvalidBuffers, InvalidPlan
+from hybrid.compiler.memory.errors import InvalidBuffers, MemoryTooSmall, PlanFault
 from hybrid.compiler.memory.verifier import verify_arenas
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +52,7 @@ def test_pages_of_weights_share_a_fixed_pool_from_prefetch_to_last_use() -> None
     pages = [page(f"layer{i}", 512, prefetch=max(i - 1, 0), last_use=i, pool="pages") for i in range(12)]
     plans = plan_arenas(pages, [Arena("pages", 1024, alignment=512)])
     assert plans.plans["pages"].size == 1024
-    with pytest.raises(DoesNotFit, match="arena pages has 1000 bytes, 1024 are needed"):
+    with pytest.raises(MemoryTooSmall, match="arena pages has 1000 bytes, 1024 are needed"):
         plan_arenas(pages, [Arena("pages", 1000, alignment=512)])
 
 
@@ -69,11 +69,11 @@ def test_every_place_suits_the_arena_s_alignment_and_the_buffer_s() -> None:
 def test_what_may_lie_nowhere_else_and_does_not_fit_is_named_with_what_would() -> None:
     wanted = [want(f"must{i}", 0, 2, 40, arenas=("sram",)) for i in range(7)]
     with pytest.raises(
-        DoesNotFit, match=r"arena sram has 100 bytes, 280 are needed .* must0, must1, must2, must3, must4 and 2 more"
+        MemoryTooSmall, match=r"arena sram has 100 bytes, 280 are needed .* must0, must1, must2, must3, must4 and 2 more"
     ) as caught:
         plan_arenas(wanted, [Arena("sram", 100)])
     assert (caught.value.needed, caught.value.capacity) == (280, 100)
-    with pytest.raises(DoesNotFit, match="arena dram has 50 bytes, 60"):
+    with pytest.raises(MemoryTooSmall, match="arena dram has 50 bytes, 60"):
         plan_arenas([want("big", 0, 1, 60)], [Arena("sram", 10), Arena("dram", 50)])
 
 
@@ -101,10 +101,10 @@ def test_the_verifier_finds_faults_across_arenas() -> None:
         "capacity": {"a": ("sram", 9)},
         "foreign": {"ghost": ("dram", 0)},
     }.items():
-        with pytest.raises(InvalidPlan) as caught:
+        with pytest.raises(PlanFault) as caught:
             verify_arenas(wanted, arenas, {**good, **change})
         assert caught.value.fault == fault
-    with pytest.raises(InvalidPlan, match="late has no place"):
+    with pytest.raises(PlanFault, match="late has no place"):
         verify_arenas(wanted, arenas, {"a": ("sram", 0), "kv": ("dram", 0)})
 
 

@@ -12,7 +12,7 @@ import pytest
 from hybrid.compiler.memory.alias import InPlace, View, merge
 from hybrid.compiler.memory.bound import lower_bound
 from hybrid.compiler.memory.buffer import Buffer, read_csv
-from hybrid.compiler.memory.errors import DoesNotFit, InvalidBuffers
+from hybrid.compiler.memory.errors import InvalidBuffers, MemoryTooSmall
 from hybrid.compiler.memory.exact import exact
 from hybrid.compiler.memory.greedy import ORDERS, best_fit
 from hybrid.compiler.memory.hill_climb import hill_climb
@@ -173,7 +173,7 @@ def test_views_and_in_place_pairs_hold_in_every_plan(buffers: list[Buffer], data
 def test_capacity_says_what_would_fit() -> None:
     buffers = [Buffer("a", 0, 2, 60), Buffer("b", 1, 3, 60)]
     assert plan(buffers, capacity=120).size == 120
-    with pytest.raises(DoesNotFit, match="120 bytes are live at the busiest step, the memory has 100") as caught:
+    with pytest.raises(MemoryTooSmall, match="120 bytes are live at the busiest step, the memory has 100") as caught:
         plan(buffers, capacity=100)
     assert (caught.value.needed, caught.value.capacity) == (120, 100)
     with pytest.raises(InvalidBuffers, match="two buffers are called a"):

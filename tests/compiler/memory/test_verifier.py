@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hybrid.compiler.memory.alias import InPlace, View
 from hybrid.compiler.memory.buffer import Buffer
-from hybrid.compiler.memory.errors import InvalidPlan
+from hybrid.compiler.memory.errors import PlanFault
 from hybrid.compiler.memory.plan import make_plan
 from hybrid.compiler.memory.verifier import verify, verify_plan
 
@@ -18,7 +18,7 @@ OFFSETS = {"a": 0, "b": 32, "c": 0}
 
 
 def fault(buffers: list[Buffer], offsets: dict[str, int], **rules: object) -> tuple[str, tuple[str, ...]]:
-    with pytest.raises(InvalidPlan) as caught:
+    with pytest.raises(PlanFault) as caught:
         verify(buffers, offsets, **rules)  # type: ignore[arg-type]
     return caught.value.fault, caught.value.ids
 
@@ -92,6 +92,6 @@ def test_a_plan_that_lies_about_its_size_or_bound_is_found() -> None:
     verify_plan(plan, 48)
     assert plan.optimal and plan.ratio == 1.0
     for lie, what in ((replace(plan, size=32), "size"), (replace(plan, bound=32), "bound")):
-        with pytest.raises(InvalidPlan) as caught:
+        with pytest.raises(PlanFault) as caught:
             verify_plan(lie)
         assert caught.value.fault == what
