@@ -6,6 +6,7 @@ import math
 
 from ...npu_backends.base import Adapter
 from ...npu_backends.ir.op import Op
+from ...npu_backends.tile.kernels import nameless
 from ...shared_protocol.errors import DoesNotFit
 from .fuse import Fits, Price
 from .room import has_room
@@ -17,11 +18,20 @@ def fits_on(*chips: Adapter) -> Fits:
 
 
 def seconds_on(*chips: Adapter) -> Price:
-    """Seconds of an operation on the chip that is the fastest at it; infinite where all refuse it.
+    """Seconds of an operation on the chip that is the fastest at it; infinite where all refuse it. Layers are alike, so each price is
+    asked for once.
 
     Bytes that are saved do not always save time: a chip that computes strip by strip reads the weights once for each strip.
     """
-    return lambda op: min(_seconds(op, chip) for chip in chips)
+    known: dict[Op, float] = {}
+
+    def price(op: Op) -> float:
+        alike = nameless(op)
+        if alike not in known:
+            known[alike] = min(_seconds(op, chip) for chip in chips)
+        return known[alike]
+
+    return price
 
 
 def _seconds(op: Op, chip: Adapter) -> float:

@@ -9,12 +9,22 @@ from ...npu_backends.ir.graph import Graph
 from ...npu_backends.ir.op import Op, flat
 from ...npu_backends.ir.value import Value
 from ...npu_backends.ir.work import work_of
+from ...npu_backends.tile.kernels import nameless
 from .problem import OpCost, TransferCost
 
 
 def computing(tile: Callable[[Adapter, Op], Tiling | None] = lambda chip, op: None) -> OpCost:
-    """Seconds by the chip's own cost model and clock, for the tiling that `tile` chooses."""
-    return lambda chip, op: chip.spec.seconds(chip.cost(op, tile(chip, op)).cycles)
+    """Seconds by the chip's own cost model and clock, for the tiling that `tile` chooses. Layers are alike, so each price is asked for
+    once."""
+    known: dict[tuple[str, Op], float] = {}
+
+    def seconds(chip: Adapter, op: Op) -> float:
+        alike = chip.name, nameless(op)
+        if alike not in known:
+            known[alike] = chip.spec.seconds(chip.cost(op, tile(chip, op)).cycles)
+        return known[alike]
+
+    return seconds
 
 
 def launching(chip: Adapter) -> float:
