@@ -38,7 +38,7 @@ GEMMS = st.builds(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(gemm=GEMMS, room=st.sampled_from([1_500, 3_000, 20_000]))
 def test_the_search_finds_what_counting_every_choice_finds(gemm: Gemm, room: int) -> None:
     choices = all_choices(gemm, SMALL, room)
