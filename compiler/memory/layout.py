@@ -47,8 +47,11 @@ def lay_out(
     alignment: int,
     scratch: Mapping[str, int] | None = None,
     staging: Mapping[str, int] | None = None,
+    keeps: bool = True,
+    overlaps: bool = True,
 ) -> Layout:
-    """Plan all arenas. `scratch`: bytes of the memory of each chip that has one of its own; what does not fit there stands outside.
+    """Plan all arenas. `scratch`: bytes of the memory of each chip that has one of its own; what does not fit there stands outside, and
+    without `keeps` everything but the tiles does: a chip whose operations load all they read. For the rest see lifetimes.
 
     Where too much lives at once, what is read least often leaves the chip, of equals the largest. Raises PlanInvalid when tiles alone are
     more than the chip has.
@@ -62,7 +65,15 @@ def lay_out(
     outside: set[str] = set()
     room = capacity
     while True:
-        needs = lifetimes(graph, segments, alignment=alignment, scratch=scratch or {}, outside=outside, staging=staging)
+        needs = lifetimes(
+            graph,
+            segments,
+            alignment=alignment,
+            scratch=(scratch or {}) if keeps else (),
+            outside=outside,
+            staging=staging,
+            overlaps=overlaps,
+        )
         merged = {name: merge(one.buffers, one.views, one.pairs) for name, one in needs.items()}
         on_chip = planner(merged[ON_CHIP].buffers)
         if on_chip.size <= capacity:

@@ -83,6 +83,8 @@ def test_room_for_tiles_is_taken_one_step_before_the_operation_runs() -> None:
     needs = lifetimes(GRAPH, segments(), alignment=16, scratch=["npu"], staging={"normed": 40, "sum": 24})
     staged = {buffer.id: buffer for buffer in needs["sram"].buffers if "%" in buffer.id}
     assert staged == {"normed%tiles": Buffer("normed%tiles", 0, 1, 40, 16), "sum%tiles": Buffer("sum%tiles", 3, 5, 24, 16)}
+    alone = lifetimes(GRAPH, segments(), alignment=16, staging={"normed": 40, "sum": 24}, overlaps=False)
+    assert lives(alone["sram"].buffers) == {"normed%tiles": (0, 1), "sum%tiles": (4, 5)}
 
 
 def test_what_is_made_inside_a_fused_operation_has_no_place() -> None:
