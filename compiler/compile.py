@@ -1,0 +1,136 @@
+"""From a model to programs for a chip: capture, quantise, fuse, partition, tile, plan, lower.
+
+The structure is decided first, from the architecture alone; only what fits has its weights read and rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..npu_backends.base import Adapter, Cost, Plan, Segment
+from ..npu_backends.ir.graph import Graph
+from ..npu_backends.spec import Spec
+from ..shared_protocol.architecture import Architecture
+from ..shared_protocol.errors import CompileError, DoesNotFit
+from ..shared_protocol.model import Model
+from .capture.capture import capture
+from .chips import CPU, NPU, chips_of, cost_on, host_beside, tiling_on, working_bytes
+from .cut import fuse_and_cut
+from .memory.layout import lay_out
+from .memory.portfolio import plan as plan_buffers
+from .partition.partition import Partition, partition
+from .partition.pipeline import pipelined_seconds
+from .partition.prices import computing, launching, moving
+from .program import Compiled, Facts, Lowered, Program, Refusal, Shape
+from .quantise.constants import quantised_constants
+from .quantise.layout import Scheme, layouts_of
+from .quantise.quantise_graph import quantise_graph
+from .version import compiler_version
+
+SHAPES = (Shape(32, 1), Shape(8, 8), Shape(1, 1))  # a chunk of a prompt, a draft to verify, a step of decoding
+Progress = Callable[[str, int, int], None]  # what is done, how many of how many steps
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def facts_of(model: Model, target: Spec, *, scheme: str, context: int, shapes: Sequence[Shape] = SHAPES, host: Spec | None = None) -> Facts:
+    """What compiling would be of, and for. `host`: the processor beside the chip; None: host_beside.
+
+    Shapes with more rows than the context are left out. Raises CompileError when none is left.
+    """
+    chosen = tuple(sorted({shape for shape in shapes if shape.rows <= context}, key=lambda shape: -shape.rows))
+    if not chosen:
+        raise CompileError(f"no program of {', '.join(str(shape.rows) for shape in shapes)} rows fits a context of {context}")
+    beside = host_beside(target) if host is None else host
+    return Facts(compiler_version(), model.card.name, model.card.file_hash, scheme, context, chosen, target, beside)
+
+
+def compile_model(
+    model: Model,
+    target: Spec,
+    *,
+    scheme: str = "w8a8",
+    context: int,
+    shapes: Sequence[Shape] = SHAPES,
+    host: Spec | None = None,
+    progress: Progress = silent,
+) -> Compiled:
+    """Compile `model` for sequences of up to `context` tokens; `host` as for facts_of.
+
+    Raises CompileError for a network or a context that cannot be captured, DoesNotFit when weights, cache and arenas are more than the
+    target's memory; it says which context would fit.
+    """
+    facts = facts_of(model, target, scheme=scheme, context=context, shapes=shapes, host=host)
+    total = len(facts.shapes) + 1
+    programs = []
+    for done, shape in enumerate(facts.shapes):
+        progress(f"graph of {shape.rows} rows", done, total)
+        programs.append(compile_program(model.architecture, facts, shape, model))
+    check_fits(Compiled(facts, tuple(programs), {}))
+    progress("weights", len(programs), total)
+    constants: dict[str, NDArray[Any]] = {}
+    for program in programs:
+        if {value.name for value in program.graph.constants} - constants.keys():
+            constants |= quantised_constants(model, program.graph)
+    progress("done", total, total)
+    return Compiled(facts, tuple(programs), constants)
+
+
+def compile_program(architecture: Architecture, facts: Facts, shape: Shape, model: Model | None = None) -> Program:
+    """One number of rows, from the architecture alone; `model` says which types its matrices have, and so which can be carried over."""
+    captured = capture(architecture, rows=shape.rows, logit_rows=shape.logit_rows, context=facts.context, name=shape.name)
+    scheme: Scheme = facts.scheme  # type: ignore[assignment]  # layouts_of refuses what is none
+    layouts = layouts_of(captured, scheme, model, facts.target.weight_formats)
+    quantised = quantise_graph(captured, scheme, layouts=layouts)
+    chips = chips_of(facts.target, facts.host)
+    price = computing(tiling_on)
+
+    def cut_up(graph: Graph) -> Partition:
+        return partition(graph, tuple(chips.values()), cost=price, transfer=moving(graph), launch=launching, host=CPU)
+
+    graph, cut = fuse_and_cut(quantised, (chips[NPU], chips[CPU]), cut_up)
+    on_chip = {op.name: chips[segment.chip] for segment in cut.segments for op in segment.graph.ops}
+    tilings = {op.name: tiling for op in graph.ops if (tiling := tiling_on(on_chip[op.name], op))}
+    staging = {op.name: working_bytes(on_chip[op.name], op, tilings.get(op.name)) for op in graph.ops}
+    layout = lay_out(
+        graph,
+        cut.segments,
+        plan_buffers,
+        alignment=facts.target.alignment,
+        scratch={NPU: facts.target.sram.bytes},
+        staging=staging,
+        keeps=False,  # the simulated chip's operations load what they read, and store what they make
+        overlaps=False,
+    )
+    lowered = tuple(_lowered(segment, layout.plan_of(segment, tilings), chips[segment.chip]) for segment in cut.segments)
+    # what a step of decoding is fed is what the step before gave
+    pipelined = pipelined_seconds(cut, feedback=shape.rows == 1)
+    refused = tuple(Refusal(one.op, one.kind, one.chip, one.reason) for one in cut.refused)
+    return Program(shape, len(captured.ops), graph, layout, lowered, refused, cut.seconds, pipelined)
+
+
+def _lowered(segment: Segment, plan: Plan, chip: Adapter) -> Lowered:
+    cost = sum((cost_on(chip, op) for op in segment.graph.ops), Cost(chip.spec.launch_cycles, 0, 0.0))
+    return Lowered(segment, plan, chip.lower(segment, plan), cost, chip.spec.seconds(cost.cycles))
+
+
+def check_fits(compiled: Compiled) -> None:
+    """Raise DoesNotFit unless weights, cache and arenas fit the target's memory at once."""
+    memory, context = compiled.facts.target.dram.bytes, compiled.facts.context
+    weights, arenas = compiled.weights_bytes, compiled.arenas
+    cache, working = arenas.get("kv", 0), arenas.get("dram", 0)
+    if weights + cache + working <= memory:
+        return
+    found = f"{weights:,} bytes of weights ({compiled.facts.scheme}), {cache:,} of cache for {context} tokens and {working:,} to work in"
+    # a shorter context needs no more than this one to work in
+    fitting = (memory - weights - working) * context // cache if cache else 0
+    if fitting > 0:
+        hint = f"a context of {fitting} tokens fits"
+    else:
+        hint = f"no context fits: take a smaller model or fewer bits a weight, or a chip with {weights + cache + working:,} bytes"
+    raise DoesNotFit(f"{compiled.facts.model} needs {found}; {compiled.facts.target.name} has {memory:,}", hint=hint)

@@ -1,0 +1,134 @@
+"""A compiled model on disk: whole and of the right model, or refused."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hybrid.compiler import cache
+from hybrid.compiler.artifact import CONSTANTS, HEAD, PROGRAMS, hash_of, read, write
+from hybrid.compiler.cache import compiled_for
+from hybrid.compiler.compile import compile_model
+from hybrid.compiler.program import Compiled, Shape
+from hybrid.npu_backends.preset import load_preset
+from hybrid.shared_protocol.errors import ArtifactRejected
+from hybrid.shared_protocol.model import Model
+
+TARGET = load_preset("systolic-32")
+SHAPES = (Shape(4, 1), Shape(1, 1))
+
+
+@pytest.fixture(scope="module")
+def compiled(tiny_llama: Model) -> Compiled:
+    return compile_model(tiny_llama, TARGET, context=32, shapes=SHAPES)
+
+
+@pytest.fixture
+def folder(compiled: Compiled, tmp_path: Path) -> Path:
+    write(compiled, tmp_path / "artifact")
+    return tmp_path / "artifact"
+
+
+def test_what_is_read_is_what_was_written_and_the_weights_are_mapped(compiled: Compiled, folder: Path) -> None:
+    again = read(folder, file_hash=compiled.facts.file_hash)
+    assert again.facts == compiled.facts
+    assert again.programs == compiled.programs
+    assert again.constants.keys() == {value.name for program in compiled.programs for value in program.graph.constants}
+    for name, array in again.constants.items():
+        np.testing.assert_array_equal(array, compiled.constants[name])
+        assert array.dtype == compiled.constants[name].dtype and not array.flags.writeable and array.flags.c_contiguous
+        assert array.ctypes.data % 64 == 0
+
+
+def test_the_same_model_gives_the_same_artifact(compiled: Compiled, tiny_llama: Model, tmp_path: Path) -> None:
+    one = write(compiled, tmp_path / "one")
+    other = write(compile_model(tiny_llama, TARGET, context=32, shapes=SHAPES[::-1]), tmp_path / "other")
+    assert one == other == hash_of(tmp_path / "one")
+    assert one != write(compile_model(tiny_llama, TARGET, context=31, shapes=SHAPES), tmp_path / "third")
+
+
+@pytest.mark.parametrize("name", [HEAD, PROGRAMS, CONSTANTS])
+@pytest.mark.parametrize("harm", ["cut", "flip", "gone", "empty"])
+def test_a_torn_or_changed_file_is_refused(folder: Path, name: str, harm: str) -> None:
+    path = folder / name
+    content = bytearray(path.read_bytes())
+    if harm == "gone":
+        path.unlink()
+    else:
+        content[len(content) // 2] ^= 1
+        path.write_bytes({"cut": content[:-7], "flip": content, "empty": b""}[harm])
+    with pytest.raises(ArtifactRejected, match="compile again"):
+        read(folder)
+
+
+def test_another_form_and_another_model_are_refused(folder: Path) -> None:
+    with pytest.raises(ArtifactRejected, match="is of the model tiny with the hash"):
+        read(folder, file_hash="0" * 64)
+    head = msgspec.json.decode((folder / HEAD).read_bytes())
+    (folder / HEAD).write_bytes(msgspec.json.encode({**head, "form": 99}))
+    with pytest.raises(ArtifactRejected, match="form is 99"):
+        read(folder)
+
+
+def test_a_folder_is_there_whole_or_not_at_all(compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError):
+        write(compiled, tmp_path / "artifact")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_may_write_the_same_artifact_at_once(compiled: Compiled, tmp_path: Path) -> None:
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(5):
+                write(compiled, tmp_path / "artifact")
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert read(tmp_path / "artifact").programs == compiled.programs
+    assert [path.name for path in tmp_path.iterdir()] == ["artifact"]
+
+
+def test_a_model_is_compiled_once_for_each_chip_context_and_scheme(tiny_llama: Model, tmp_path: Path) -> None:
+    def find(context: int = 32, target: str = "systolic-32") -> cache.Found:
+        return compiled_for(tiny_llama, load_preset(target), scheme="w8a8", context=context, shapes=SHAPES, root=tmp_path, always_keep=True)
+
+    first = find()
+    assert (first.cached, find().cached) == (False, True)
+    assert first.folder == find().folder and first.sha256 == find().sha256
+    assert not find(context=31).cached and not find(target="tpu-v1").cached
+    assert first.folder is not None
+    (first.folder / CONSTANTS).write_bytes(b"")
+    again = find()
+    assert not again.cached  # what is torn is made anew
+    assert find().cached
+
+
+def test_a_small_model_is_not_kept_and_only_so_many_are(tiny_llama: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(context: int, always_keep: bool = True) -> cache.Found:
+        return compiled_for(
+            tiny_llama, TARGET, scheme="w8a8", context=context, shapes=[Shape(1, 1)], root=tmp_path, always_keep=always_keep
+        )
+
+    assert find(8, always_keep=False).folder is None and not (tmp_path / "compiled").exists()
+    monkeypatch.setattr(cache, "KEPT", 2)
+    for number, context in enumerate((8, 9, 10)):
+        found = find(context)
+        assert found.folder is not None
+        os.utime(found.folder, (number, number))
+    assert [find(context).cached for context in (9, 10, 8)] == [True, True, False]
