@@ -16,6 +16,7 @@ from ..cloud.engine.open_engine import open_engine
 from ..cloud.engine.thread_client import ThreadEngineClient
 from ..cloud.server.threaded import serve_on_thread
 from ..edge.client import HybridClient
+from ..edge.open_runtime import RuntimeName
 from ..router.policy.policy import Policy
 from ..shared_protocol.errors import CloudUnreachable, RouteRefused
 from ..shared_protocol.model import Model
@@ -24,6 +25,7 @@ from ..shared_protocol.sampling import SamplingParams
 from .exactness import Prompts, alone, batched, warm
 
 SEED = 7
+CONTEXT = 2048  # tokens
 MAX_TOKENS = 48
 CHECK_TOKENS = 16
 CHUNK = 7  # tokens of a prompt in one step, for the chunked check
@@ -88,15 +90,17 @@ def demo_policy(model: Model) -> Policy:
     return Policy.parse(f'[speculation]\nmode = "always"\n[quota]\ncapacity = {one_answer * 3 // 2}\nrefill_per_s = 0.0\n')
 
 
-def rows(edge: Model, cloud: Model) -> Iterator[Row]:
-    """Start everything on a free loopback port, send the prompts, end the server, send the last one."""
+def rows(edge: Model, cloud: Model, runtime: RuntimeName = "native", target: str | None = None) -> Iterator[Row]:
+    """Start everything on a free loopback port, send the prompts, end the server, send the last one. `runtime` computes on the device."""
 
     async def open_frontend() -> Frontend:
-        return Frontend(cloud, ThreadEngineClient(open_engine(cloud, max_model_len=2048, max_num_seqs=8)))
+        return Frontend(cloud, ThreadEngineClient(open_engine(cloud, max_model_len=CONTEXT, max_num_seqs=8)))
 
     with ExitStack() as stack:
         server = stack.enter_context(serve_on_thread(open_frontend))
-        client = stack.enter_context(HybridClient(edge, cloud=server.url, policy=demo_policy(edge), context=2048))
+        client = stack.enter_context(
+            HybridClient(edge, cloud=server.url, policy=demo_policy(edge), context=CONTEXT, runtime=runtime, target=target)
+        )
         for prompt in ONLINE:
             yield _ask(client, prompt)
         server.stop()
@@ -150,12 +154,12 @@ def checks(cloud: Model, shown: list[Row]) -> dict[str, object]:
     texts = {row.what: row.text for row in shown}
     prompts: Prompts = [cloud.render_chat([{"role": "user", "content": text}]) for text in (SIMPLE, UNCERTAIN, DRAFTED)]
     params = SamplingParams(temperature=0.8, seed=SEED, max_tokens=CHECK_TOKENS)
-    with closing(LLM(cloud, max_model_len=2048)) as llm:
+    with closing(LLM(cloud, max_model_len=CONTEXT)) as llm:
         plain = alone(llm, prompts, params)
         equal = {"cold_equals_warm": plain == warm(llm, prompts, params), "batched_equals_single": plain == batched(llm, prompts, params)}
         greedy = SamplingParams(temperature=0, seed=SEED, max_tokens=MAX_TOKENS)
         of_the_cloud = llm.chat([{"role": "user", "content": DRAFTED}], greedy)[0].text
-    with closing(LLM(cloud, max_model_len=2048, long_prefill_token_threshold=CHUNK)) as llm:
+    with closing(LLM(cloud, max_model_len=CONTEXT, long_prefill_token_threshold=CHUNK)) as llm:
         equal["chunked_equals_whole"] = plain == batched(llm, prompts, params)
     return {
         "speculative_equals_cloud": texts["drafted"] == of_the_cloud,

@@ -28,12 +28,19 @@ class Device:
     """
 
     def __init__(
-        self, source: str | Path | Model, *, runtime: RuntimeName = "native", context: int | None = None, threads: int | None = None
+        self,
+        source: str | Path | Model,
+        *,
+        runtime: RuntimeName = "native",
+        context: int | None = None,
+        threads: int | None = None,
+        target: str | None = None,
     ) -> None:
         self._source = source
         self._runtime = runtime
         self._context = context
         self._threads = threads
+        self._target = target
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="hybrid-edge")
         self._turn = asyncio.Lock()
         self._loading = asyncio.Lock()
@@ -122,7 +129,7 @@ class Device:
 
     def _open(self) -> None:
         model = self._source if isinstance(self._source, Model) else load_model(self._source)
-        runtime = open_runtime(model, self._runtime, threads=self._threads, context=self._context)
+        runtime = open_runtime(model, self._runtime, threads=self._threads, context=self._context, target=self._target)
         self._session = Session(runtime, model)  # kept if nobody waits any more
 
     async def close(self) -> None:

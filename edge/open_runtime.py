@@ -8,12 +8,19 @@ from ..shared_protocol.errors import ConfigError
 from ..shared_protocol.model import Model
 from ..shared_protocol.runtime import EdgeRuntime
 
-RuntimeName = Literal["native", "llama_cpp"]
+RuntimeName = Literal["native", "llama_cpp", "npu"]
 RUNTIMES: tuple[RuntimeName, ...] = get_args(RuntimeName)
 
 
-def open_runtime(model: Model, runtime: RuntimeName = "native", *, threads: int | None = None, context: int | None = None) -> EdgeRuntime:
-    """Open `model`. Raises ConfigError for a runtime that is not known or not installed, and what opening it raises."""
+def open_runtime(
+    model: Model, runtime: RuntimeName = "native", *, threads: int | None = None, context: int | None = None, target: str | None = None
+) -> EdgeRuntime:
+    """Open `model`. `target`: the chip of "npu", a preset or a TOML file.
+
+    Raises ConfigError for a runtime that is not known or not installed, a target of one that has none, and what opening it raises.
+    """
+    if target is not None and runtime != "npu":
+        raise ConfigError(f"a target was given, and the runtime {runtime!r} has none", param="target", hint='runtime "npu" has')
     if runtime == "native":
         from .native import NativeRuntime
 
@@ -22,4 +29,8 @@ def open_runtime(model: Model, runtime: RuntimeName = "native", *, threads: int 
         from .llama_cpp.runtime import LlamaCppRuntime
 
         return LlamaCppRuntime(model, threads=threads, context=context)
+    if runtime == "npu":
+        from .npu.open import open_npu
+
+        return open_npu(model, threads, context, target=target)
     raise ConfigError(f"the runtime {runtime!r} is not known", param="runtime", hint=" or ".join(RUNTIMES))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-RUNTIMES = ("native", "llama_cpp")  # as edge/open_runtime.py has them, which would load NumPy for --help
+RUNTIMES = ("native", "llama_cpp", "npu")  # as edge/open_runtime.py has them, which would load NumPy for --help
 _OPTIONS = (
     click.option("--system", help="What the model is told first."),
     click.option("--max-tokens", type=click.IntRange(min=1), help="Length of an answer; default: until it ends."),
@@ -16,6 +16,7 @@ _OPTIONS = (
     click.option(
         "--runtime", type=click.Choice(RUNTIMES), default="native", show_default=True, envvar="HYBRID_RUNTIME", help="What computes here."
     ),
+    click.option("--target", help="The chip of --runtime npu: a preset or a .toml file; default: ethos-u85-2048."),
     click.option("--threads", type=click.IntRange(1, 1024), help="Compute threads; default: one per CPU that may be used."),
     click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or what the model knows."),
 )

@@ -66,6 +66,7 @@ def chat(model: str, **options: Any) -> None:
         runtime=options["runtime"],
         threads=options["threads"],
         context=options["context"],
+        target=options["target"],
     )
     with client:
         client.load()

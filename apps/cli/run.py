@@ -14,6 +14,7 @@ from .terminal import Writer, leave_closed_pipe, say, tokens_per_s
 
 if TYPE_CHECKING:
     from ...edge.session import EdgeAnswer
+    from ...shared_protocol.runtime import EdgeRuntime
 
 
 @click.command()
@@ -40,19 +41,33 @@ def run(model: str, prompt: str | None, as_json: bool, **options: Any) -> None:
     if options["system"] is not None:
         messages.insert(0, {"role": "system", "content": options["system"]})
     prompt_ids = loaded.render_chat(messages)  # before the weights are made ready: what is wrong with it is said at once
-    runtime = open_runtime(loaded, options["runtime"], threads=options["threads"], context=options["context"])
+    runtime = open_runtime(loaded, options["runtime"], threads=options["threads"], context=options["context"], target=options["target"])
     try:
         answer = Session(runtime, loaded).generate(prompt_ids, params)
         load_s = time.monotonic() - began
         facts = {"model": loaded.card.name, "runtime": options["runtime"], "kernel_id": runtime.kernel_id, "seed": answer.seed}
         if as_json:
-            print_json(facts | _whole(answer) | {"load_s": round(load_s, 3)})
+            print_json(facts | _whole(answer) | {"load_s": round(load_s, 3)} | _simulated(runtime))
         else:
             _stream(answer, f"{options['runtime']} ({runtime.kernel_id}), loaded in {load_s:.2f} s, seed {answer.seed}")
+            for spent in _simulated(runtime).values():
+                says = f"the chip would have taken {spent['seconds']:.3f} s and {spent['cycles']:,} cycles"
+                say(f"[{says}; it decodes {spent['decode_tokens_per_s']:.1f} tokens/s]")
     except BrokenPipeError:
         leave_closed_pipe()
     finally:
         runtime.close()
+
+
+def _simulated(runtime: EdgeRuntime) -> dict[str, dict[str, float]]:
+    """What the chip would have taken, where there is none and it was simulated."""
+    from ...edge.npu.runtime import NpuRuntime
+
+    if not isinstance(runtime, NpuRuntime):
+        return {}
+    spent = runtime.simulated()
+    chip = {"cycles": spent.chip.cycles, "bytes": spent.chip.bytes, "joules": spent.chip.joules}
+    return {"simulated": {**chip, "runs": spent.runs, "seconds": spent.seconds, "decode_tokens_per_s": runtime.tokens_per_second}}
 
 
 def _stream(answer: EdgeAnswer, where: str) -> None:

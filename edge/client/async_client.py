@@ -54,6 +54,7 @@ class AsyncHybridClient:
         runtime: RuntimeName = "native",
         context: int | None = None,
         threads: int | None = None,
+        target: str | None = None,
         stall_s: float = 30.0,
         probe_timeout_s: float = 2.0,
         draft_len: int | None = None,
@@ -71,17 +72,20 @@ class AsyncHybridClient:
         `user` and `tenant`: whose quota is used. `quota_file`: keeps what was used over restarts, and is shared by processes that name
         the same one; `allowance`: what may be used while that file cannot be.
 
-        `runtime`: what computes on the device, "native" or "llama_cpp". `context`: tokens the device holds at most (4,096, or what the
-        model allows). `stall_s`: how long the cloud may be silent before and in a streamed or drafted answer, `probe_timeout_s` when it is
-        asked whether it is there. `on_link_loss`: what becomes of an answer that both were writing. `draft_len`: tokens drafted per round
-        instead of the plan's number. `mutate_drafts`: makes, per answer, what replaces drafted ids, to exercise rejection.
-        `record`: a file to which each decision is appended, numbers and keyed hashes only, for `hybrid route replay`.
+        `runtime`: what computes on the device, "native", "llama_cpp" or "npu"; `target`: the chip of "npu", a preset or a TOML file.
+        `context`: tokens the device holds at most (4,096, or what the model allows). `stall_s`: how long the cloud may be silent before and
+        in a streamed or drafted answer, `probe_timeout_s` when it is asked whether it is there. `on_link_loss`: what becomes of an answer
+        that both were writing. `draft_len`: tokens drafted per round instead of the plan's number. `mutate_drafts`: makes, per answer, what
+        replaces drafted ids, to exercise rejection. `record`: a file to which each decision is appended, numbers and keyed hashes only, for
+        `hybrid route replay`.
         """
         if edge is None and not cloud:
             raise ConfigError("neither a device model nor a cloud is given", hint="pass edge=MODEL, cloud=URL, or both")
         if runtime not in RUNTIMES:
             raise ConfigError(f"the runtime {runtime!r} is not known", param="runtime", hint=" or ".join(RUNTIMES))
-        self._device = None if edge is None else Device(edge, runtime=runtime, context=context, threads=threads)
+        if target is not None and runtime != "npu":
+            raise ConfigError(f"a target was given, and the runtime {runtime!r} has none", param="target", hint='runtime="npu" has')
+        self._device = None if edge is None else Device(edge, runtime=runtime, context=context, threads=threads, target=target)
         source = PolicySource(policy)
         begun = source.current(clock())
         rest_s = begun.fallback.cooldown_s

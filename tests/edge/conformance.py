@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from hybrid.edge.llama_cpp.runtime import LlamaCppRuntime
 from hybrid.edge.native import NativeRuntime
+from hybrid.edge.npu.open import open_npu
 from hybrid.shared_protocol.model import Model
 from hybrid.shared_protocol.runtime import EdgeRuntime
 from numpy.typing import NDArray
@@ -17,14 +19,29 @@ from numpy.typing import NDArray
 @dataclass(frozen=True)
 class Kind:
     """`slack`: how far logits may lie from those of another cut of the same sequence, as a share of their spread; 0 is bit for bit.
-    llama.cpp has other kernels, and other sums, for long batches than for short ones: up to 0.21 of the spread was seen on SmolLM2."""
+    llama.cpp has other kernels, and other sums, for long batches than for short ones: up to 0.21 of the spread was seen on SmolLM2.
+    `measured`: its cost curve is measured with a clock; else it is computed. `layers`: of the real model, where all would take long.
+    `examples`: random sequences of calls that are tried."""
 
     name: str
     make: Callable[..., EdgeRuntime]
     slack: float
+    measured: bool = True
+    layers: int = 30
+    examples: int = 500
 
     def open(self, model: Model, context: int = 64, **options: Any) -> EdgeRuntime:
         return self.make(model, threads=1, context=context, **options)
+
+    def of(self, model: Model) -> Model:
+        """SmolLM2 with the first of its layers, and a card that says how large these are in its file."""
+        if self.layers == model.architecture.num_layers:
+            return model
+        gone = {name for name in model.tensors if name.startswith("blk.") and int(name.split(".")[1]) >= self.layers}
+        left = {name: tensor for name, tensor in model.tensors.items() if name not in gone}
+        card = dataclasses.replace(model.card, file_bytes=sum(tensor.data.nbytes for tensor in left.values()))
+        architecture = dataclasses.replace(model.architecture, num_layers=self.layers)
+        return dataclasses.replace(model, card=card, architecture=architecture, tensors=left)
 
     def assert_same(self, found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
         assert found.shape == expected.shape
@@ -37,7 +54,8 @@ class Kind:
 
 NATIVE = Kind("native", NativeRuntime, 0.0)
 LLAMA_CPP = Kind("llama_cpp", LlamaCppRuntime, 0.3)
-KINDS = (NATIVE, LLAMA_CPP)
+NPU = Kind("npu", open_npu, 0.0, measured=False, layers=3, examples=60)
+KINDS = (NATIVE, LLAMA_CPP, NPU)
 
 
 @dataclass

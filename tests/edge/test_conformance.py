@@ -38,7 +38,7 @@ def tiny(opened: EdgeRuntime) -> EdgeRuntime:
 
 @pytest.fixture(scope="module")
 def real(kind: Kind, smollm2: Model) -> Iterator[EdgeRuntime]:
-    runtime = kind.open(smollm2, context=128)
+    runtime = kind.open(kind.of(smollm2), context=128)
     yield runtime
     runtime.close()
 
@@ -218,8 +218,8 @@ def test_memory_is_what_weights_and_context_ask_for(kind: Kind, tiny_llama: Mode
     large.close()
     memory, card = real.memory(), real.card
     assert 0.8 * card.file_bytes < memory.weights < 2 * card.file_bytes
-    # 30 layers, 3 heads of 64 values, keys and values, at least two bytes each; cells are rounded up
-    assert 128 * 30 * 3 * 64 * 2 * 2 <= memory.kv <= 512 * 30 * 3 * 64 * 2 * 4
+    # 3 heads of 64 values a layer, keys and values, at least two bytes each; cells are rounded up
+    assert 128 * kind.layers * 3 * 64 * 2 * 2 <= memory.kv <= 512 * kind.layers * 3 * 64 * 2 * 4
     assert memory.scratch > 0
     assert memory.peak > memory.kv
 
@@ -234,6 +234,8 @@ def test_a_context_that_the_model_does_not_have_is_refused(kind: Kind, tiny_llam
 
 
 def test_the_cost_curve_is_measured_once_and_leaves_the_sequence_as_it_was(kind: Kind, tiny_llama: Model, tmp_path: Path) -> None:
+    if not kind.measured:
+        pytest.skip(f"the cost curve of {kind.name} is computed, not measured: tests/edge/npu asks for it")
     ticks = Ticks()
     runtime = kind.open(tiny_llama, clock=ticks, curves=tmp_path)
     expected = runtime.extend([1, 2, 3])

@@ -127,7 +127,8 @@ def test_any_order_of_calls(kind: Kind, tiny_llama: Model) -> None:
     first, fresh = kind.open(tiny_llama, context=CONTEXT, **options), kind.open(tiny_llama, context=CONTEXT)
     machine = type("Bound", (Sequences,), {"kind": kind, "first": first, "expected": Expected(fresh)})
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=500, stateful_step_count=8, deadline=None, suppress_health_check=list(HealthCheck))
+        machine,
+        settings=settings(max_examples=kind.examples, stateful_step_count=8, deadline=None, suppress_health_check=list(HealthCheck)),
     )
     first.close()
     fresh.close()

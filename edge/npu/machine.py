@@ -1,0 +1,90 @@
+"""Arenas made once, and programs that run in them: every value stands where the plan says, and nothing is placed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...compiler.program import Compiled, Program
+from ...npu_backends.base import Adapter
+from ...npu_backends.ir.value import ARRAYS
+from ...shared_protocol.errors import ArtifactRejected
+
+LINE = 4096  # bytes: arenas begin at a multiple of it
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    adapter: Adapter
+    handle: Any
+    buffers: Arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """One program in the arenas: its inputs and its logits are views of them."""
+
+    program: Program
+    steps: tuple[_Step, ...]
+    ids: NDArray[np.int32]
+    position: NDArray[np.int32]
+    logit_index: NDArray[np.int32]
+    logits: NDArray[np.float32]
+
+    def run(self) -> None:
+        for step in self.steps:
+            step.adapter.run(step.handle, step.buffers)
+
+
+class Machine:
+    """All programs of a compiled model over one set of arenas: they take turns, and go on from the same states."""
+
+    def __init__(self, compiled: Compiled, adapters: Mapping[str, Adapter]) -> None:
+        """Raises ArtifactRejected where a chip has no adapter here, an adapter does not take its segment, or programs disagree on where
+        a state stands."""
+        self.arenas: dict[str, NDArray[np.uint8]] = {name: _aligned(size) for name, size in compiled.arenas.items()}
+        self.runnables = tuple(self._open(program, compiled.constants, adapters) for program in compiled.programs)
+        _check_states(compiled.programs)
+
+    def _open(self, program: Program, constants: Mapping[str, NDArray[Any]], adapters: Mapping[str, Adapter]) -> Runnable:
+        views = self._views(program)
+        steps = []
+        for lowered in program.segments:
+            adapter = adapters.get(lowered.segment.chip)
+            if adapter is None:
+                raise ArtifactRejected(f"{lowered.segment.name} is for the chip {lowered.segment.chip!r}, which is not here")
+            wanted = {value.name for value in lowered.segment.graph.values()} & views.keys()
+            handle = adapter.load(lowered.artifact, constants)
+            steps.append(_Step(adapter, handle, {name: views[name] for name in wanted}))
+        return Runnable(program, tuple(steps), views["ids"], views["position"], views["logit_index"], views["logits"])
+
+    def _views(self, program: Program) -> Arrays:
+        views: Arrays = {}
+        constants = {value.name for value in program.graph.constants}
+        for value in program.graph.values():
+            if value.name in constants:
+                continue
+            place = program.layout.placements[value.name]
+            kind = ARRAYS[value.dtype]
+            part = self.arenas[place.arena][place.offset : place.offset + value.elements * kind.itemsize]
+            views[value.name] = part.view(kind).reshape(value.shape)
+        return views
+
+
+def _aligned(size: int) -> NDArray[np.uint8]:
+    whole = np.zeros(size + LINE, np.uint8)
+    start = -whole.ctypes.data % LINE
+    return whole[start : start + size]
+
+
+def _check_states(programs: tuple[Program, ...]) -> None:
+    first = programs[0]
+    for program in programs:
+        for before, _ in first.graph.states:
+            if program.layout.placements.get(before) != first.layout.placements[before]:
+                raise ArtifactRejected(f"the state {before} stands elsewhere in {program.shape.name} than in {first.shape.name}")

@@ -1,0 +1,34 @@
+"""From a model to a runtime on a chip: compiled if it has not been, opened, and ready."""
+
+from __future__ import annotations
+
+from ...compiler.cache import compiled_for
+from ...compiler.chips import chips_of
+from ...compiler.compile import Progress, silent
+from ...npu_backends.preset import load_preset
+from ...shared_protocol.model import Model
+from ..checks import chosen_context
+from .runtime import NpuRuntime
+
+TARGET = "ethos-u85-2048"
+SCHEME = "w8a8"
+
+
+def open_npu(
+    model: Model,
+    threads: int | None = None,
+    context: int | None = None,
+    *,
+    target: str | None = None,
+    scheme: str = SCHEME,
+    progress: Progress = silent,
+) -> NpuRuntime:
+    """`target`: a preset's name or the path of a chip's TOML file; None: TARGET. `threads` is taken for symmetry: the simulated chip
+    computes in one.
+
+    Raises InvalidRequest for a context that the model does not have, ConfigError for a chip that is none, DoesNotFit, CompileError.
+    """
+    chip = load_preset(target or TARGET)
+    held = chosen_context(context, model.card)
+    compiled = compiled_for(model, chip, scheme=scheme, context=held, progress=progress).compiled
+    return NpuRuntime(model.card, compiled, chips_of(compiled.facts.target, compiled.facts.host))
