@@ -76,20 +76,25 @@ def search(problem: Problem, limit: int = LIMIT) -> Found:
 
 def _steps(problem: Problem) -> Iterator[_Step]:
     """A value lives from its first event, being made or read, to its last one."""
-    events = [sorted({*one.readers, *(() if one.maker is None else (one.maker,))}) for one in problem.crossings]
-    alive: tuple[int, ...] = ()
-    for number in range(len(problem.prices)):
-        touched = [index for index, steps in enumerate(events) if number in (steps[0], steps[-1]) or number in steps]
-        ended = {index for index in touched if events[index][-1] == number}
-        after = tuple(sorted({*alive, *touched} - ended))
+    touched: list[list[int]] = [[] for _ in problem.prices]
+    last: list[int] = []
+    for index, crossing in enumerate(problem.crossings):
+        events = {*crossing.readers, *(() if crossing.maker is None else (crossing.maker,))}
+        last.append(max(events))
+        for number in events:
+            touched[number].append(index)
+    alive: set[int] = set()
+    for number, indices in enumerate(touched):
+        before = tuple(sorted(alive))
+        ended = [index for index in indices if last[index] == number]
+        alive = (alive | set(indices)) - set(ended)
         yield _Step(
-            alive,
-            after,
-            reads=tuple(index for index in touched if number in problem.crossings[index].readers),
-            makes=tuple(index for index in touched if problem.crossings[index].maker == number),
-            ends_wanted=tuple(index for index in sorted(ended) if problem.crossings[index].wanted),
+            before,
+            tuple(sorted(alive)),
+            reads=tuple(index for index in indices if number in problem.crossings[index].readers),
+            makes=tuple(index for index in indices if problem.crossings[index].maker == number),
+            ends_wanted=tuple(index for index in ended if problem.crossings[index].wanted),
         )
-        alive = after
 
 
 def _ways(problem: Problem, step: _Step, number: int, live: tuple[Live, ...], chip: int) -> Iterator[tuple[tuple[Live, ...], float]]:

@@ -73,6 +73,15 @@ def test_a_state_is_read_after_the_run_before_has_written_it() -> None:
     assert {numbers["0.g.0"], numbers["0.after>cpu"]} <= set(listed[numbers["1.g.0"]].after)
 
 
+def test_a_state_is_written_over_once_it_has_been_moved_to_who_reads_it_as_it_was() -> None:
+    ops = (Op("silu", (STATE,), (SEEN,)), Op("cache_write", (STATE, KEY, POSITION), (AFTER,)))
+    graph = Graph("g", (STATE, KEY, POSITION), (), ops, (SEEN, AFTER), (("state", "after"),))
+    listed = tasks(cut(graph, {"seen": ("cpu", 2), "after": ("npu", 1)}, move=1), runs=2)
+    numbers = {task.name: number for number, task in enumerate(listed)}
+    assert numbers["0.state>cpu"] in listed[numbers["0.g.1"]].after
+    assert numbers["0.g.1"] in listed[numbers["1.state>cpu"]].after
+
+
 @pytest.mark.parametrize("feedback", [False, True])
 def test_tasks_of_any_graph_run_on_the_timeline(feedback: bool) -> None:
     for seed in range(15):
