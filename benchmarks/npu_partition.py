@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.compiler.capture.capture import capture
+from hybrid.compiler.chips import chips_of, host_beside, tiling_on
 from hybrid.compiler.cut import fuse_and_cut
 from hybrid.compiler.fuse.traffic import traffic
 from hybrid.compiler.partition.exhaustive import cheapest
@@ -27,10 +28,8 @@ from hybrid.compiler.partition.pipeline import pipelined_seconds
 from hybrid.compiler.partition.prices import computing, launching, moving
 from hybrid.compiler.quantise.quantise_graph import quantise_graph
 from hybrid.npu_backends.base import Adapter
-from hybrid.npu_backends.cpu.adapter import CpuAdapter
 from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.preset import load_preset
-from hybrid.npu_backends.systolic.adapter import SystolicAdapter
 from hybrid.shared_protocol.model import load_model
 from hybrid.tests.support.chips import random_chips
 from hybrid.tests.support.graphs import random_graph
@@ -70,7 +69,8 @@ def random_cuts(count: int) -> Iterator[dict[str, Any]]:
 def model_cuts(path: Path, presets: list[str]) -> Iterator[dict[str, Any]]:
     architecture = load_model(path).architecture
     for preset in presets:
-        chips = (SystolicAdapter(load_preset(preset)), CpuAdapter(load_preset("host-cpu")))
+        target = load_preset(preset)
+        chips = tuple(chips_of(target, host_beside(target)).values())
         for name, rows in SHAPES:
             captured = capture(architecture, rows=rows, logit_rows=1, context=min(CONTEXT, architecture.context_length), name=name)
             plain = quantise_graph(captured, "w8a8")
@@ -87,7 +87,7 @@ def model_cuts(path: Path, presets: list[str]) -> Iterator[dict[str, Any]]:
                 "bytes_fused": sum(map(traffic, joined.ops)),
                 "milliseconds_unfused": 1e3 * before.seconds,
                 "milliseconds": 1e3 * after.seconds,
-                "milliseconds_pipelined": 1e3 * pipelined_seconds(after),
+                "milliseconds_pipelined": 1e3 * pipelined_seconds(after, feedback=rows == 1),
                 "segments": len(after.segments),
                 "on_npu": sum(len(segment.graph.ops) for segment in after.segments if segment.chip == chips[0].name),
                 "refused": len(after.refused),
@@ -99,7 +99,7 @@ def model_cuts(path: Path, presets: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _cut(graph: Graph, chips: tuple[Adapter, ...]) -> Partition:
-    return partition(graph, chips, cost=computing(), transfer=moving(graph), launch=launching, host="cpu")
+    return partition(graph, chips, cost=computing(tiling_on), transfer=moving(graph), launch=launching, host="cpu")
 
 
 def main() -> None:
