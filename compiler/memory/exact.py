@@ -20,7 +20,7 @@ from .problem import Problem, make_problem
 from .search import Answer, Pruning, Verdict, never, search
 
 TRIES = 60_000  # about 0.1 ms each
-SHORTEST = 600  # tries of the shortest search, or three for each buffer if that is more
+SHORTEST = 300  # tries of the shortest search, or two for each buffer if that is more
 NOISE = 0.1  # how far chance moves a buffer in an order, in lengths of the order
 FADING = 0.95  # what an earlier search's failures weigh in the next
 
@@ -56,7 +56,8 @@ def exact(
     chance = random.Random(seed)
     weight = [1.0] * len(problem.sections)
     while max(least, enough // problem.unit) < top and left > 0 and not stop():
-        answer = _restarted(problem, target, (left + 1) // 2, pruning, chance, weight, stop)
+        share = tries // (4 if target == problem.bound else 8) + 1
+        answer = _restarted(problem, target, min(share, left), pruning, chance, weight, stop)
         left -= answer.tried
         if answer.verdict is Verdict.FOUND:
             best = {problem.buffers[i].id: offset * problem.unit for i, offset in answer.offsets.items()}
@@ -80,7 +81,7 @@ def _restarted(
     orders = _orders(problem, chance)
     lengths = _luby()
     while tried < tries and not stop():
-        length = min(max(SHORTEST, 3 * len(problem.size)) * next(lengths), tries - tried)
+        length = min(max(SHORTEST, 2 * len(problem.size)) * next(lengths), tries - tried)
         answer = search(problem, capacity, next(orders), weight, length, pruning, stop)
         tried += answer.tried
         if answer.verdict is not Verdict.STOPPED:

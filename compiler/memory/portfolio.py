@@ -1,4 +1,4 @@
-"""The planner to call: cheap ones first, and it ends where the bound is reached, which most graphs of language models do at once.
+"""The planner to call: cheap ones first, and it ends where the bound is reached.
 
     greedy orders  ──►  exact search  ──►  hill climb from the best       each only if the bound is not reached yet
     milliseconds        tries counted      iterations counted
@@ -20,18 +20,21 @@ from .plan import MemoryPlan, height, make_plan
 from .search import never
 from .verifier import verify_plan
 
+CROWD = 500  # buffers: of twice as many, a try takes twice as long, and an iteration of the climb four times
+
 
 def plan(
     buffers: Sequence[Buffer],
     capacity: int | None = None,
-    tries: int = TRIES,
+    tries: int | None = None,
     seconds: float | None = None,
     clock: Callable[[], float] | None = None,
     enough: int | None = None,
 ) -> MemoryPlan:
     """The smallest plan found, verified. Ends early at the bound, and at `enough` bytes when given.
 
-    Budgets count steps, so the same buffers give the same plan anywhere, unless `seconds` by `clock` run out first.
+    Budgets count steps, so the same buffers give the same plan anywhere, unless `seconds` by `clock` run out first. `tries` of the exact
+    search are by default as many as take some ten seconds at most.
     Raises InvalidBuffers on two buffers of one id, MemoryTooSmall when no plan within `capacity` bytes was found.
     """
     by_id(buffers)
@@ -45,13 +48,19 @@ def plan(
         )
     goal = max(bound, enough or 0)
     ended = _ended(seconds, clock)
-    name, offsets = min(((name, order(buffers)) for name, order in ORDERS.items()), key=lambda found: height(buffers, found[1]))
-    name, optimal = f"greedy by {name}", False
+    crowd = max(1, len(buffers) // CROWD)
+    name, offsets, optimal = "", dict[str, int](), False
+    for key, order in ORDERS.items():
+        tried = order(buffers)
+        if not name or height(buffers, tried) < height(buffers, offsets):
+            name, offsets = f"greedy by {key}", tried
+        if height(buffers, offsets) <= goal:
+            break
     if height(buffers, offsets) > goal:
-        found = exact(buffers, offsets, tries, stop=ended, enough=goal)
+        found = exact(buffers, offsets, TRIES // crowd if tries is None else tries, stop=ended, enough=goal)
         name, offsets, optimal = _better(buffers, name, offsets, "exact search", found.offsets), found.offsets, found.optimal
     if height(buffers, offsets) > goal and not optimal and not ended():
-        climbed = hill_climb(buffers, offsets, ITERATIONS)
+        climbed = hill_climb(buffers, offsets, ITERATIONS // crowd**2)
         name, offsets = _better(buffers, name, offsets, "hill climb", climbed), climbed
     made = make_plan(buffers, offsets, name, optimal)
     verify_plan(made)

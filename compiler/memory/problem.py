@@ -41,10 +41,12 @@ def make_problem(buffers: Sequence[Buffer], all_steps: bool = False) -> Problem:
     unit = _unit(chosen)
     steps = _births(chosen) if all_steps else _sections(chosen)
     first, last = _ranges(chosen, steps)
-    sections = tuple(tuple(i for i in range(len(chosen)) if first[i] <= s < last[i]) for s in range(len(steps)))
-    overlaps = tuple(
-        tuple(j for j in range(len(chosen)) if j != i and first[j] < last[i] and first[i] < last[j]) for i in range(len(chosen))
-    )
+    live: list[list[int]] = [[] for _ in steps]
+    for i in range(len(chosen)):
+        for s in range(first[i], last[i]):
+            live[s].append(i)
+    sections = tuple(tuple(section) for section in live)
+    overlaps = tuple(tuple(sorted(set().union(*sections[first[i] : last[i]]) - {i})) for i in range(len(chosen)))
     size = tuple(b.extent // unit for b in chosen)
     bound = max((sum(size[i] for i in section) for section in sections), default=0)
     return Problem(chosen, unit, size, tuple(max(b.alignment // unit, 1) for b in chosen), first, last, sections, overlaps, bound)
