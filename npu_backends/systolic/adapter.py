@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,23 @@ from .program import ABI, Program, call_of, check, chip_of
 from .record import Record, cost_of, record_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Loaded:
     program: Program
     constants: Mapping[str, NDArray[Any]]  # flat
     steps: tuple[tuple[Step, ...], ...]  # of every kernel
+    placed: tuple[str, ...]  # values that a run has in its buffers
+    buffers: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # those of the last run
+    bound: tuple[Bound, ...] = ()  # its calls on them
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One call with its operands, flat, and what is to be moved first: nothing, where the plan gives views the place of what they view."""
+
+    steps: tuple[Step, ...]
+    operands: tuple[NDArray[Any], ...]
+    moves: tuple[tuple[NDArray[Any], NDArray[Any]], ...]  # (from, to)
 
 
 class SystolicAdapter:
@@ -81,23 +93,22 @@ class SystolicAdapter:
             flat[value.name] = array.reshape(-1)
         sram = np.zeros(max(map(scratch_bytes, program.kernels), default=0), np.uint8)
         space = new_workspace(program.kernels)
-        return Loaded(program, flat, tuple(tuple(bind(kernel, sram, space)) for kernel in program.kernels))
+        steps = tuple(tuple(bind(kernel, sram, space)) for kernel in program.kernels)
+        placed = (value.name for value in program.segment.graph.values() if value.name not in flat)
+        return Loaded(program, flat, steps, tuple(placed))
 
     def run(self, handle: Loaded, buffers: Mapping[str, NDArray[Any]]) -> None:
-        """`buffers` has every value that the plan places. Raises PlanInvalid for one that is missing or not in one piece."""
-        values = {value.name: value for value in handle.program.segment.graph.values()}
-        known = dict(handle.constants)
-        for name in handle.program.plan.placements:
-            if name in values and name not in known:
-                known[name] = _flat(name, buffers)
+        """`buffers` has every value that the plan places; while they are the same arrays as before, nothing is looked up again. Raises
+        PlanInvalid for one that is missing or not in one piece, InvalidRequest for a row or a position that is not there."""
+        if not handle.buffers or any(buffers.get(name) is not last for name, last in handle.buffers.items()):
+            handle.bound = _bind(handle, buffers)
+            handle.buffers = {name: buffers[name] for name in handle.placed}
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for call in handle.program.calls:
-                for before, after in call.views:
-                    if _address(known[before]) != _address(known[after]):
-                        np.copyto(known[after], known[before])
-                operands = [known[name] for name in call.operands]
-                for step in handle.steps[call.kernel]:
-                    step(operands)
+            for call in handle.bound:
+                for before, after in call.moves:
+                    np.copyto(after, before)
+                for step in call.steps:
+                    step(call.operands)
 
     def count(self, handle: Loaded) -> Record:
         """What a run takes, from the instructions that it executes."""
@@ -109,11 +120,19 @@ class SystolicAdapter:
         return kernel_of(op, fitting(op, tiling or self.tiling(op), self.spec))
 
 
-def _flat(name: str, buffers: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    array = buffers.get(name)
-    if array is None or not array.flags.c_contiguous:
-        raise PlanInvalid(f"{name} is placed by the plan, and there is {'no' if array is None else 'a scattered'} buffer for it")
-    return array.reshape(-1)
+def _bind(handle: Loaded, buffers: Mapping[str, NDArray[Any]]) -> tuple[Bound, ...]:
+    known = dict(handle.constants)
+    for name in handle.placed:
+        array = buffers.get(name)
+        if array is None or not array.flags.c_contiguous:
+            raise PlanInvalid(f"{name} is placed by the plan, and there is {'no' if array is None else 'a scattered'} buffer for it")
+        known[name] = array.reshape(-1)
+    bound = []
+    for call in handle.program.calls:
+        moves = ((known[before], known[after]) for before, after in call.views)
+        apart = tuple((before, after) for before, after in moves if _address(before) != _address(after))
+        bound.append(Bound(handle.steps[call.kernel], tuple(known[name] for name in call.operands), apart))
+    return tuple(bound)
 
 
 def _address(array: NDArray[Any]) -> int:

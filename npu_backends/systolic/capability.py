@@ -11,7 +11,7 @@ from ..ir.op import Op, flat
 from ..spec import Spec
 from ..tile.kernels import kernel_of, nameless
 from ..tile.kernels import refusal as no_kernel
-from .choose import fitting, tiling_of
+from .choose import check_room
 from .intrinsics import INTRINSICS, key_of
 
 WHOLE = Tiling("os", 1 << 40, 1 << 40, GROUP << 40, "mnk")  # every product in one tile: the fewest instructions to look at
@@ -27,7 +27,7 @@ def _refusal(op: Op, spec: Spec) -> str | None:
     if reason := no_kernel(op) or _lacking(op, spec):
         return reason
     try:
-        fitting(op, tiling_of(op, spec), spec)
+        check_room(op, spec)
     except DoesNotFit as error:
         return error.message
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
@@ -15,9 +16,13 @@ from ..ir.work import WEIGHTS
 from ..spec import Spec
 from ..tile.epilogue import TILED, epilogues_of
 from ..tile.kernels import kernel_of, nameless, rows_of
-from .gemm import Gemm
+from .gemm import Gemm, Place
+from .pipeline import count
 from .tiling import tile_product
 
+PLACES: tuple[Place, ...] = ("sram", "dram")
+TIMES = (4, 8, 16)
+STRIPS = 2  # numbers of rows that are compared: the most that fit, and half as many
 ATTENTION = ("scores", "mix", "cache_write")  # read or write a cache, head by head
 
 
@@ -31,19 +36,53 @@ def tiling_of(op: Op, spec: Spec) -> Tiling | None:
 def _tiling_of(op: Op, spec: Spec) -> Tiling | None:
     if op.kind != "fused":
         return fitting(op, tile_product(_gemm(op), spec).tiling, spec)
-    products = [_gemm(inner) for inner in flat((op,)) if inner.kind in TILED]
+    found: list[Tiling] = []
+    sizes = 0
     for rows in _halves(rows_of(op)):
-        tiling = Tiling(spec.array.dataflows[0], rows, 1, GROUP, "mnk")
-        try:
-            if products:
-                largest = replace(max(products, key=lambda gemm: gemm.macs), m=rows, inputs_in="sram", outputs_in="sram")
-                tiling = replace(tile_product(largest, spec, spec.sram.bytes - _strip_bytes(op, rows)).tiling, tm=rows)
-            if (chosen := fitting(op, tiling, spec)) and chosen.tm == rows:
-                return chosen
-        except DoesNotFit:
-            if rows == 1:
-                raise
-    return None
+        tilings = list(_strips(op, rows, spec))
+        found, sizes = found + tilings, sizes + bool(tilings)
+        if sizes == STRIPS:
+            break
+    if not found:
+        return fitting(op, _one_row(spec), spec)
+    return min(found, key=lambda tiling: _taken(op, tiling, spec))
+
+
+def check_room(op: Op, spec: Spec) -> None:
+    """Raises DoesNotFit for an operation whose smallest tiles are too large for the chip."""
+    if op.kind != "fused":
+        fitting(op, tiling_of(op, spec), spec)
+    elif not any(True for rows in _halves(rows_of(op)) for _ in _strips(op, rows, spec)):
+        fitting(op, _one_row(spec), spec)
+
+
+def _one_row(spec: Spec) -> Tiling:
+    return Tiling(spec.array.dataflows[0], 1, spec.array.cols, GROUP, "mnk")
+
+
+def _taken(op: Op, tiling: Tiling, spec: Spec) -> tuple[int, int]:
+    counted = count(kernel_of(op, tiling), spec)
+    return counted.cycles, counted.dram_bytes
+
+
+def _strips(op: Op, rows: int, spec: Spec) -> Iterator[Tiling]:
+    """Tilings of a fused operation for strips of so many rows, if they fit: as for a product of what is in SRAM, as for one of its own,
+    whose sums stay until they are whole, and with some multiples of the array's outputs and all inputs."""
+    products = [_gemm(inner) for inner in flat((op,)) if inner.kind in TILED]
+    if not products:
+        tilings = [replace(_one_row(spec), tm=rows)]
+    else:
+        largest, room = replace(max(products, key=lambda gemm: gemm.macs), m=rows), spec.sram.bytes - _strip_bytes(op, rows)
+        tilings = []
+        for place in PLACES:
+            with suppress(DoesNotFit):
+                tilings.append(tile_product(replace(largest, inputs_in=place, outputs_in=place), spec, room).tiling)
+        outputs = {spec.array.cols * times for times in TIMES}
+        tilings += [Tiling(flow, rows, n, largest.k, "mnk") for flow in spec.array.dataflows for n in sorted(outputs) if n < largest.n]
+    for tiling in tilings:
+        with suppress(DoesNotFit):
+            if (chosen := fitting(op, replace(tiling, tm=rows), spec)) and chosen.tm == rows:
+                yield chosen
 
 
 def _strip_bytes(op: Op, rows: int) -> int:
@@ -65,6 +104,7 @@ def _gemm(op: Op) -> Gemm:
 
 
 def _halves(size: int) -> Iterator[int]:
+    """All of it, then half of it, down to one."""
     while size > 1:
         yield size
         size = -(-size // 2)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from ..ir.op import Op
 from .builder import Builder
-from .rows import activation_tile, pair_tile
+from .rows import activation_tile, pair_tile, read_tile
 
 TILED = ("linear_i8", "linear_g32")  # products whose tiling is free; a float product's sums are cut in one way only
 BY_TILE: Mapping[str, Callable[[Builder, Op, int, int, int, int], None]] = MappingProxyType(
@@ -49,6 +49,12 @@ def epilogues_of(body: Sequence[Op]) -> Epilogues:
         elsewhere = {value.name for op in body if op not in following for value in op.inputs}
         local |= made - elsewhere
     return Epilogues(MappingProxyType(after), frozenset(local))
+
+
+def fetch_epilogue(b: Builder, product: Op, m: tuple[int, int], n: tuple[int, int]) -> None:
+    """Load what it reads from outside together with the product's own tiles, not when the product has been waited for."""
+    for op in b.after[product.name]:
+        read_tile(b, op, *m, *n)
 
 
 def run_epilogue(b: Builder, product: Op, m: tuple[int, int], n: tuple[int, int]) -> None:

@@ -14,7 +14,7 @@ from ..base import Tiling
 from ..ir.kinds import GROUP
 from ..ir.op import Op
 from .builder import Builder, split
-from .epilogue import run_epilogue
+from .epilogue import fetch_epilogue, run_epilogue
 
 Range = tuple[int, int]
 
@@ -54,6 +54,7 @@ def linear_i8(b: Builder, op: Op, tiling: Tiling | None) -> None:
         w = b.whole(weights, inputs, n0, n1, k0, k1, copies=_copies(whole))
         if visit.ends:
             factors = b.part(scales, 1, m0, m1), b.whole(weight_scales, outputs, 0, 1, n0, n1)
+            fetch_epilogue(b, op, visit.m, visit.n)
         sums = b.tile(f"sums {y.name}", m1 - m0, n1 - n0, "i32", 0)  # a chip requantises them in their place
         b.matmul(sums, a, w, add=k0 > 0)
         if visit.ends:
@@ -75,6 +76,8 @@ def linear_g32(b: Builder, op: Op, tiling: Tiling | None) -> None:
         w = b.whole(weights, inputs, n0, n1, k0, k1, copies=whole)
         g = [b.whole(value, inputs // GROUP, n0, n1, k0 // GROUP, k1 // GROUP, copies=whole) for value in groups]
         target, factors = b.made(y, outputs, m0, m1, n0, n1), b.part(scales, 1, m0, m1)
+        if visit.ends:
+            fetch_epilogue(b, op, visit.m, visit.n)
         b.matmul(target, a, w, *g, add=k0 > 0)
         if visit.ends:
             b.map("multiply", target, target, factors)

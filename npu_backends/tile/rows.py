@@ -49,12 +49,16 @@ def pair(b: Builder, op: Op, tiling: Tiling | None) -> None:
 
 
 def pair_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> None:
-    (x, y), (z,), width = op.inputs, op.outputs, op.outputs[0].shape[-1]
-    left = b.part(x, width, r0, r1, c0, c1)
-    right = b.part(y, width, r0, r1, c0, c1) if y.shape == x.shape else b.whole(y, width, 0, 1, c0, c1, copies=1)
-    target = b.made(z, width, r0, r1, c0, c1)
-    b.map(op.kind, target, left, right)
+    (z,), width = op.outputs, op.outputs[0].shape[-1]
+    ins, target = read_tile(b, op, r0, r1, c0, c1), b.made(z, width, r0, r1, c0, c1)
+    b.map(op.kind, target, *ins)
     b.done(z, target, width, r0, r1, c0, c1)
+
+
+def read_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> list[Part]:
+    """Tiles of the inputs of an operation that computes element by element; a vector for all rows has one row."""
+    shape, width = op.outputs[0].shape, op.outputs[0].shape[-1]
+    return [b.part(x, width, r0, r1, c0, c1) if x.shape == shape else b.whole(x, width, 0, 1, c0, c1, copies=1) for x in op.inputs]
 
 
 def activation(b: Builder, op: Op, tiling: Tiling | None) -> None:
@@ -64,9 +68,9 @@ def activation(b: Builder, op: Op, tiling: Tiling | None) -> None:
 
 
 def activation_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> None:
-    (x,), (y,), width = op.inputs, op.outputs, op.outputs[0].shape[-1]
-    source, target = b.part(x, width, r0, r1, c0, c1), b.made(y, width, r0, r1, c0, c1)
-    b.map(op.kind, target, source, numbers=(op.number("cap"),) if op.kind == "softcap" else ())
+    (y,), width = op.outputs, op.outputs[0].shape[-1]
+    ins, target = read_tile(b, op, r0, r1, c0, c1), b.made(y, width, r0, r1, c0, c1)
+    b.map(op.kind, target, *ins, numbers=(op.number("cap"),) if op.kind == "softcap" else ())
     b.done(y, target, width, r0, r1, c0, c1)
 
 
