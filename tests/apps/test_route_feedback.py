@@ -8,9 +8,8 @@ from click.testing import CliRunner, Result
 from hybrid.apps.cli.route import route
 from hybrid.router.learned.model import predict
 from hybrid.router.learned.store import load, save
-from hybrid.router.learned.train import train
 from hybrid.shared_protocol.errors import ConfigError, Conflict, InvalidRequest, NotFound
-from hybrid.tests.router.learned.outcomes import made_up
+from hybrid.tests.router.learned.outcomes import trained_router
 
 PROMPT = "A merchant buys 14 crates and sells 9 of them. How many are left?"
 
@@ -18,7 +17,7 @@ PROMPT = "A merchant buys 14 crates and sells 9 of them. How many are left?"
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("feedback") / "ours.hybrid"
-    save(train(made_up(80), edge="small", cloud="large", trained="2024-05-01"), file)
+    save(trained_router(80), file)
     return file
 
 

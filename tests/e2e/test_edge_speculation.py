@@ -62,7 +62,7 @@ ALL = ((1, 0.0), (4, 0.0), (8, 0.0), (1, 0.3), (4, 0.3), (8, 0.3), (1, 1.0), (4,
 
 @pytest.mark.parametrize(
     ("temperature", "stop", "runs"),
-    [(0.0, (), ALL[::4]), (0.8, (), ALL), (0.8, (".",), ALL[2:6:3])],
+    [(0.0, (), ALL[::4]), (0.8, (), ALL[::2]), (0.8, (".",), ALL[2:6:3])],
     ids=["greedy", "sampled", "stopped"],
 )
 async def test_the_text_is_the_cloud_s_whatever_the_device_drafts(

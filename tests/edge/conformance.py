@@ -28,7 +28,7 @@ class Kind:
     slack: float
     measured: bool = True
     layers: int = 30
-    examples: int = 500
+    examples: int = 300
 
     def open(self, model: Model, context: int = 64, **options: Any) -> EdgeRuntime:
         return self.make(model, threads=1, context=context, **options)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 from hybrid.router.evaluate.outcomes import Outcome
+from hybrid.router.learned.model import Model
+from hybrid.router.learned.train import train
 
 PLACES = ["harbour", "valley", "station", "orchard", "bridge", "market", "tower", "meadow", "lighthouse", "quarry", "mill", "island"]
 THINGS = ["boats", "apples", "lamps", "stones", "bicycles", "letters", "barrels", "kites", "bells", "ropes"]
@@ -27,3 +30,9 @@ def made_up(count: int = 240, seed: int = 1) -> list[Outcome]:
         weak = float(draw.random() < (0.2 if hard else 0.9))
         rows.append(Outcome(f"r{number}", prompt, weak, float(draw.random() < 0.9)))
     return rows
+
+
+@cache
+def trained_router(count: int = 240) -> Model:
+    """A router of these outcomes; training takes half a second, and gives the same bytes each time (test_train.py)."""
+    return train(made_up(count), edge="small", cloud="large", trained="2024-05-01")

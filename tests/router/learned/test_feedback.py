@@ -9,7 +9,7 @@ from hybrid.router.learned.feedback import History, Limits, Observed, correct, c
 from hybrid.router.learned.model import Model, predict, raw_scores
 from hybrid.router.learned.train import train
 from hybrid.shared_protocol.errors import ConfigError, InvalidRequest
-from hybrid.tests.router.learned.outcomes import made_up
+from hybrid.tests.router.learned.outcomes import made_up, trained_router
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ TEXT = "where can i see ropes near the quarry"
 
 @pytest.fixture(scope="module")
 def base() -> Model:
-    return store.from_bytes(store.to_bytes(train(made_up(80))))
+    return store.from_bytes(store.to_bytes(trained_router(80)))
 
 
 def edge_of(model: Model, text: str = TEXT) -> float:

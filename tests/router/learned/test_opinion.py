@@ -13,7 +13,7 @@ from hybrid.router.policy.policy import Policy
 from hybrid.router.request import RouteContext, RouteRequest
 from hybrid.shared_protocol.errors import ConfigError
 from hybrid.shared_protocol.runtime import LinkState
-from hybrid.tests.router.learned.outcomes import made_up
+from hybrid.tests.router.learned.outcomes import made_up, trained_router
 from hybrid.tests.support.network_spy import network_spy
 
 SUM = "A merchant at the mill owns 40 ropes and buys 120 more in each of 3 weeks. Then he sells 20% of them for 2.50 coins. How many coins?"
@@ -25,7 +25,7 @@ SETTINGS = "[complexity]\ncascade_from = 0.5\nhard_from = 0.5\n[learned]\nmodel 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("learned")
-    store.save(train(made_up(), edge="small", cloud="large", trained="2024-05-01"), folder / "ours.hybrid")
+    store.save(trained_router(), folder / "ours.hybrid")
     (folder / "policy.toml").write_text(SETTINGS)
     return folder
 
@@ -99,7 +99,7 @@ def test_no_text_makes_it_trip(context: RouteContext, text: str) -> None:
 
 def test_the_policys_hash_follows_what_is_in_the_file_and_not_where_it_lies(folder: Path, tmp_path: Path) -> None:
     here = Policy.load(folder / "policy.toml")
-    store.save(train(made_up(), edge="small", cloud="large", trained="2024-05-01"), tmp_path / "other.hybrid")
+    store.save(trained_router(), tmp_path / "other.hybrid")
     assert Policy.parse(SETTINGS.replace("ours", "other"), folder=tmp_path).hash == here.hash
     store.save(train(made_up(seed=3)), tmp_path / "third.hybrid")
     assert Policy.parse(SETTINGS.replace("ours", "third"), folder=tmp_path).hash != here.hash != Policy.default().hash

@@ -8,9 +8,8 @@ import pytest
 from hybrid.router.learned import store
 from hybrid.router.learned.model import Model, predict
 from hybrid.router.learned.pair import other_pair
-from hybrid.router.learned.train import train
 from hybrid.shared_protocol.errors import ConfigError, NotFound
-from hybrid.tests.router.learned.outcomes import made_up
+from hybrid.tests.router.learned.outcomes import trained_router
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ HEAD = len(store.MAGIC) + 32
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return train(made_up(80), edge="small", cloud="large", trained="2024-05-01")
+    return trained_router(80)
 
 
 class File(bytes):

@@ -16,7 +16,7 @@ from hybrid.router.learned.ours import Ours
 from hybrid.router.learned.store import to_bytes
 from hybrid.router.learned.train import check_enough, data_hash, train
 from hybrid.shared_protocol.errors import InvalidRequest
-from hybrid.tests.router.learned.outcomes import made_up
+from hybrid.tests.router.learned.outcomes import made_up, trained_router
 from hybrid.tests.support.routing_data import GSM8K, MIXED, Known, path_of
 
 SUM = "A sailor at the pier owns 40 nets and buys 12 more in each of 3 weeks. Then he sells 20% for 2.50 coins. How many coins has he?"
@@ -25,7 +25,7 @@ EASY = "where can i see nets near the pier"
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return train(made_up(), edge="small", cloud="large", trained="2024-05-01")
+    return trained_router()
 
 
 def test_it_knows_which_prompts_the_device_fails(model: Model) -> None:
