@@ -23,7 +23,7 @@ from ..shared_protocol.model import Model
 from ..shared_protocol.store import Store
 from .artifact import HEAD, hash_of, read, write
 from .compile import SHAPES, Progress, compile_model, facts_of, silent
-from .program import Compiled, Facts, Shape
+from .program import Compiled, Facts, Flash, Shape
 
 FOLDER = "compiled"
 KEPT = 8  # folders; those used longest ago go
@@ -49,6 +49,7 @@ def compiled_for(
     context: int,
     shapes: Sequence[Shape] = SHAPES,
     host: Spec | None = None,
+    storage: Flash | None = None,
     progress: Progress = silent,
     root: Path | None = None,
     always_keep: bool = False,
@@ -58,7 +59,7 @@ def compiled_for(
     Without `always_keep`, a small model is not kept. Where nothing can be written the next start compiles again. Raises what compiling
     raises.
     """
-    facts = facts_of(model, target, scheme=scheme, context=context, shapes=shapes, host=host)
+    facts = facts_of(model, target, scheme=scheme, context=context, shapes=shapes, host=host, storage=storage)
     folder = (Store().root if root is None else root) / FOLDER / key_of(facts)
     if folder.is_dir():
         try:
@@ -68,7 +69,7 @@ def compiled_for(
             return Found(compiled, folder, True, hash_of(folder))
         except ArtifactRejected as rejected:
             log.warning("%s", rejected)
-    compiled = compile_model(model, target, scheme=scheme, context=context, shapes=shapes, host=host, progress=progress)
+    compiled = compile_model(model, target, scheme=scheme, context=context, shapes=shapes, host=host, storage=storage, progress=progress)
     if compiled.weights_bytes < SMALLEST and not always_keep:
         return Found(compiled, None, False, None)
     try:

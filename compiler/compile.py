@@ -14,17 +14,18 @@ from ..npu_backends.base import Adapter, Cost, Plan, Segment
 from ..npu_backends.ir.graph import Graph
 from ..npu_backends.spec import Spec
 from ..shared_protocol.architecture import Architecture
-from ..shared_protocol.errors import CompileError, DoesNotFit
+from ..shared_protocol.errors import CompileError
 from ..shared_protocol.model import Model
 from .capture.capture import capture
 from .chips import CPU, NPU, chips_of, cost_on, host_beside, tiling_on, working_bytes
 from .cut import fuse_and_cut
+from .fit import fitted
 from .memory.layout import lay_out
 from .memory.portfolio import plan as plan_buffers
 from .partition.partition import Partition, partition
 from .partition.pipeline import pipelined_seconds
 from .partition.prices import computing, launching, moving
-from .program import Compiled, Facts, Lowered, Program, Refusal, Shape
+from .program import Compiled, Facts, Flash, Lowered, Program, Refusal, Shape
 from .quantise.constants import quantised_constants
 from .quantise.layout import Scheme, layouts_of
 from .quantise.quantise_graph import quantise_graph
@@ -38,8 +39,18 @@ def silent(what: str, done: int, total: int) -> None:
     """Progress that nobody looks at."""
 
 
-def facts_of(model: Model, target: Spec, *, scheme: str, context: int, shapes: Sequence[Shape] = SHAPES, host: Spec | None = None) -> Facts:
-    """What compiling would be of, and for. `host`: the processor beside the chip; None: host_beside.
+def facts_of(
+    model: Model,
+    target: Spec,
+    *,
+    scheme: str,
+    context: int,
+    shapes: Sequence[Shape] = SHAPES,
+    host: Spec | None = None,
+    storage: Flash | None = None,
+) -> Facts:
+    """What compiling would be of, and for. `host`: the processor beside the chip; None: host_beside. `storage`: where weights are paged
+    from that are more than the target's memory; None: they must fit.
 
     Shapes with more rows than the context are left out. Raises CompileError when none is left.
     """
@@ -47,7 +58,7 @@ def facts_of(model: Model, target: Spec, *, scheme: str, context: int, shapes: S
     if not chosen:
         raise CompileError(f"no program of {', '.join(str(shape.rows) for shape in shapes)} rows fits a context of {context}")
     beside = host_beside(target) if host is None else host
-    return Facts(compiler_version(), model.card.name, model.card.file_hash, scheme, context, chosen, target, beside)
+    return Facts(compiler_version(), model.card.name, model.card.file_hash, scheme, context, chosen, target, beside, storage)
 
 
 def compile_model(
@@ -58,20 +69,21 @@ def compile_model(
     context: int,
     shapes: Sequence[Shape] = SHAPES,
     host: Spec | None = None,
+    storage: Flash | None = None,
     progress: Progress = silent,
 ) -> Compiled:
-    """Compile `model` for sequences of up to `context` tokens; `host` as for facts_of.
+    """Compile `model` for sequences of up to `context` tokens; `host` and `storage` as for facts_of.
 
     Raises CompileError for a network or a context that cannot be captured, DoesNotFit when weights, cache and arenas are more than the
     target's memory; it says which context would fit.
     """
-    facts = facts_of(model, target, scheme=scheme, context=context, shapes=shapes, host=host)
+    facts = facts_of(model, target, scheme=scheme, context=context, shapes=shapes, host=host, storage=storage)
     total = len(facts.shapes) + 1
     programs = []
     for done, shape in enumerate(facts.shapes):
         progress(f"graph of {shape.rows} rows", done, total)
         programs.append(compile_program(model.architecture, facts, shape, model))
-    check_fits(Compiled(facts, tuple(programs), {}))
+    programs = list(fitted(Compiled(facts, tuple(programs), {}), chips_of(facts.target, facts.host)).programs)
     progress("weights", len(programs), total)
     constants: dict[str, NDArray[Any]] = {}
     for program in programs:
@@ -117,20 +129,3 @@ def compile_program(architecture: Architecture, facts: Facts, shape: Shape, mode
 def _lowered(segment: Segment, plan: Plan, chip: Adapter) -> Lowered:
     cost = sum((cost_on(chip, op) for op in segment.graph.ops), Cost(chip.spec.launch_cycles, 0, 0.0))
     return Lowered(segment, plan, chip.lower(segment, plan), cost, chip.spec.seconds(cost.cycles))
-
-
-def check_fits(compiled: Compiled) -> None:
-    """Raise DoesNotFit unless weights, cache and arenas fit the target's memory at once."""
-    memory, context = compiled.facts.target.dram.bytes, compiled.facts.context
-    weights, arenas = compiled.weights_bytes, compiled.arenas
-    cache, working = arenas.get("kv", 0), arenas.get("dram", 0)
-    if weights + cache + working <= memory:
-        return
-    found = f"{weights:,} bytes of weights ({compiled.facts.scheme}), {cache:,} of cache for {context} tokens and {working:,} to work in"
-    # a shorter context needs no more than this one to work in
-    fitting = (memory - weights - working) * context // cache if cache else 0
-    if fitting > 0:
-        hint = f"a context of {fitting} tokens fits"
-    else:
-        hint = f"no context fits: take a smaller model or fewer bits a weight, or a chip with {weights + cache + working:,} bytes"
-    raise DoesNotFit(f"{compiled.facts.model} needs {found}; {compiled.facts.target.name} has {memory:,}", hint=hint)

@@ -12,6 +12,7 @@ from ..npu_backends.base import NOTHING, Artifact, Cost, Plan, Segment
 from ..npu_backends.ir.graph import Graph
 from ..npu_backends.spec import Spec
 from .memory.layout import Layout
+from .memory.paging import Paging
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,18 @@ class Program:
     refused: tuple[Refusal, ...]
     seconds: float  # of a run: all segments one after the other, and what is moved between them
     pipelined: float  # seconds that one more run takes, where the segments of several may overlap
+    paging: Paging | None = None  # of the weights, where they are more than the memory; its stalls are in both
 
     def cost_on(self, chip: str) -> Cost:
         return sum((lowered.cost for lowered in self.segments if lowered.segment.chip == chip), NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """Where weights stand that are more than the memory."""
+
+    bytes_per_second: float
+    latency_s: float  # of one page
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,7 @@ class Facts:
     shapes: tuple[Shape, ...]
     target: Spec
     host: Spec
+    storage: Flash | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

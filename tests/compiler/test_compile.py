@@ -7,11 +7,15 @@ import dataclasses
 import pytest
 from hybrid.compiler.capture.sequence import SequenceRun
 from hybrid.compiler.compile import compile_model
-from hybrid.compiler.program import Shape
+from hybrid.compiler.memory.paging import page_tasks
+from hybrid.compiler.program import Compiled, Flash, Shape
+from hybrid.npu_backends.ir.op import flat
 from hybrid.npu_backends.preset import load_preset
 from hybrid.npu_backends.spec import Spec
+from hybrid.npu_backends.systolic.timeline import schedule
 from hybrid.shared_protocol.errors import CompileError, DoesNotFit
 from hybrid.shared_protocol.model import Model
+from hybrid.tests.support.networks import random_network
 
 SHAPES = (Shape(8, 1), Shape(4, 4), Shape(1, 1))
 SLOW = dataclasses.replace(load_preset("host-cpu"), clock_hz=1e6)  # so that a tiny model is worth handing to a chip
@@ -57,6 +61,34 @@ def test_a_model_that_is_too_large_is_refused_with_what_would_fit(tiny_llama: Mo
     compile_model(tiny_llama, with_memory(spec, needed - whole.arenas["kv"] // 4), context=said, shapes=SHAPES[2:])
     with pytest.raises(DoesNotFit, match="no context fits"):
         compile_model(tiny_llama, with_memory(spec, whole.weights_bytes), context=64, shapes=SHAPES[2:])
+
+
+def test_weights_that_are_more_than_the_memory_are_paged_from_a_storage_and_stalls_are_counted(tiny_llama: Model) -> None:
+    large = random_network(tiny_llama, 1, ffn_size=4096)
+    spec = load_preset("systolic-32")
+    whole = compile_model(large, spec, context=32, shapes=SHAPES[2:])
+    assert whole.weights_bytes > 2**20
+    small = with_memory(spec, whole.weights_bytes)
+    with pytest.raises(DoesNotFit, match="no context fits"):
+        compile_model(large, small, context=32, shapes=SHAPES[2:])
+    paged = compile_model(large, small, context=32, shapes=SHAPES[2:], storage=Flash(1e9, 1e-4))
+    (program,), (before,) = paged.programs, whole.programs
+    paging = program.paging
+    assert paging is not None and before.paging is None
+    assert sum(paging.stream.pages) + paging.stream.resident == weights_read_whole(whole)
+    assert program.seconds == pytest.approx(before.seconds + paging.stalls / spec.clock_hz)
+    timeline = schedule(page_tasks(paging, 1))
+    work = sum(chunk.cycles for chunk in paging.stream.chunks)
+    assert timeline.cycles - work == sum(paging.first_stalls) > 0
+    with pytest.raises(DoesNotFit, match="two pages"):
+        compile_model(large, with_memory(spec, 2**20), context=32, shapes=SHAPES[2:], storage=Flash(1e9, 1e-4))
+
+
+def weights_read_whole(compiled: Compiled) -> int:
+    """Bytes of all constants but the tables that rows are looked up in alone."""
+    (program,) = compiled.programs
+    read = {value.name for op in flat(program.graph.ops) for value in op.inputs if not op.kind.startswith("embed")}
+    return sum(value.bytes for value in program.graph.constants if value.name in read)
 
 
 def test_contexts_and_rows_that_do_not_exist_are_refused(tiny_llama: Model) -> None:
