@@ -5,6 +5,7 @@
 
 Every `*.csv` of DIR (default $HYBRID_SHARED/data/memory_planning) is one problem: lines `id,lower,upper,size`. `seconds` is CPU time on one
 core, reading left out; `optimal` is proved; `valid` is the verdict of the verifier, which shares no code with the planners.
+The buffers of compiled models follow (model_graphs.py); the mean ratio is that of the files alone.
 Baselines: greedy by size with best fit, ExecuTorch's rule as its documentation tells it, and our hill climb.
 """
 
@@ -30,6 +31,7 @@ from hybrid.compiler.memory.plan import height
 from hybrid.compiler.memory.portfolio import plan
 from hybrid.compiler.memory.search import Pruning
 from hybrid.compiler.memory.verifier import verify, verify_plan
+from model_graphs import model_problems
 
 Problem = tuple[str, list[Buffer]]
 DATA = Path(os.environ.get("HYBRID_SHARED", "../shared")) / "data" / "memory_planning"
@@ -48,6 +50,7 @@ def main() -> None:
         sys.exit(f"no *.csv in {options.data}: name a folder of problems with --data")
     results = [measure(name, buffers, options.seconds) for name, buffers in chosen]
     record: dict[str, Any] = {"results": results, "mean_ratio": mean([r["ratio"] for r in results]), "load_average": os.getloadavg()[0]}
+    results += [measure(name, buffers, options.seconds) for name, buffers in model_problems()]
     if options.baselines:
         record["baselines"] = baselines(chosen)
     if options.ablation:
@@ -56,7 +59,7 @@ def main() -> None:
 
 
 def problems(folder: Path) -> list[Problem]:
-    """Name and buffers of every problem. Buffers of compiled graphs join here: planners and figures know nothing but buffers."""
+    """Name and buffers of every problem of a folder."""
     return [(path.name, read_csv(path)) for path in sorted(folder.glob("*.csv"))]
 
 
