@@ -6,7 +6,7 @@ the same word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from ...npu_backends.ir.graph import Graph
 from ...shared_protocol.errors import CompileError, TooInexact
 from ..capture.sequence import SequenceRun
 
+Floats = NDArray[np.float32]
 Network = tuple[Graph, Mapping[str, NDArray[Any]]]  # a graph with logits for every row, and its constants
 
 
@@ -39,11 +40,15 @@ class Limit:
 
 def measure(source: Network, quantised: Network, sequences: Sequence[Sequence[int]]) -> Agreement:
     """Over every token of the sequences. Raises CompileError without tokens, and for logits that are not finite."""
+    return compare(logits_of(source, sequences), logits_of(quantised, sequences))
+
+
+def compare(expected: Iterable[Floats], found: Iterable[Floats]) -> Agreement:
+    """Of logits in pieces that lie alike. Errors as for measure."""
     divergences, same = [], []
-    for ids in sequences:
-        for expected, found in zip(_logits(source, ids), _logits(quantised, ids), strict=True):
-            divergences.append(divergence(expected, found))
-            same.append(expected.argmax(axis=1) == found.argmax(axis=1))
+    for wanted, given in zip(expected, found, strict=True):
+        divergences.append(divergence(wanted, given))
+        same.append(wanted.argmax(axis=1) == given.argmax(axis=1))
     if not divergences:
         raise CompileError("the gate takes at least one token")
     kl = np.concatenate(divergences)
@@ -64,7 +69,7 @@ def accept(agreement: Agreement, limit: Limit | None = None) -> None:
         )
 
 
-def divergence(expected: NDArray[np.float32], found: NDArray[np.float32]) -> NDArray[np.float64]:
+def divergence(expected: Floats, found: Floats) -> NDArray[np.float64]:
     """KL(expected || found) of every row of logits."""
     p, q = (_log_softmax(logits.astype(np.float64)) for logits in (expected, found))
     result: NDArray[np.float64] = np.maximum((np.exp(p) * (p - q)).sum(axis=1), 0)
@@ -77,14 +82,15 @@ def _log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def _logits(network: Network, ids: Sequence[int]) -> Iterator[NDArray[np.float32]]:
-    """Of a sequence, token after token: chunks of rows of logits."""
+def logits_of(network: Network, sequences: Sequence[Sequence[int]]) -> Iterator[Floats]:
+    """After every token, a chunk of a sequence at a time: [tokens, vocabulary]."""
     graph, constants = network
     rows = next(value.shape[0] for value in graph.inputs if value.name == "ids")
-    run = SequenceRun(graph, constants)
-    for at in range(0, len(ids), rows):
-        chunk = ids[at : at + rows]
-        logits: NDArray[np.float32] = run.feed(graph, chunk)["logits"]
-        if len(logits) < rows:
-            raise CompileError(f"{graph.name} has logits for {len(logits)} of its {rows} rows; the gate compares all")
-        yield logits[rows - len(chunk) :]
+    for ids in sequences:
+        run = SequenceRun(graph, constants)
+        for at in range(0, len(ids), rows):
+            chunk = ids[at : at + rows]
+            logits: Floats = run.feed(graph, chunk)["logits"]
+            if len(logits) < rows:
+                raise CompileError(f"{graph.name} has logits for {len(logits)} of its {rows} rows; the gate compares all")
+            yield logits[rows - len(chunk) :]
