@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hybrid.npu_backends.spec import DATAFLOWS, Array, Dataflow
 from hybrid.npu_backends.systolic.cycles import convolution, gemm_cycles, mapping_efficiency, operand_traffic, utilisation
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 SIZES = st.integers(1, 70)
@@ -80,6 +80,7 @@ def run_weights_stationary(inputs: np.ndarray, weights: np.ndarray) -> tuple[np.
     return out, cycles + step
 
 
+@settings(max_examples=40, deadline=None)
 @given(rows=st.integers(1, 6), cols=st.integers(1, 6), streams=st.integers(1, 9), seed=st.integers(0, 99))
 def test_the_closed_form_of_a_fold_is_what_an_array_takes_that_is_run_cycle_by_cycle(rows: int, cols: int, streams: int, seed: int) -> None:
     draw = np.random.default_rng(seed).integers
@@ -94,6 +95,7 @@ def test_the_closed_form_of_a_fold_is_what_an_array_takes_that_is_run_cycle_by_c
     assert cycles == gemm_cycles(cols, streams, rows, array, "is")
 
 
+@settings(max_examples=50, deadline=None)
 @given(m=SIZES, n=SIZES, k=SIZES, array=ARRAYS, dataflow=st.sampled_from(DATAFLOWS))
 def test_no_size_grows_without_cycles_staying_or_growing(m: int, n: int, k: int, array: Array, dataflow: Dataflow) -> None:
     cycles = gemm_cycles(m, n, k, array, dataflow)
@@ -101,6 +103,7 @@ def test_no_size_grows_without_cycles_staying_or_growing(m: int, n: int, k: int,
     assert 0 < utilisation(m, n, k, array, dataflow) <= mapping_efficiency(m, n, k, array, dataflow) <= 1
 
 
+@settings(max_examples=50, deadline=None)
 @given(m=SIZES, n=SIZES, k=SIZES, array=ARRAYS, dataflow=st.sampled_from(DATAFLOWS))
 def test_operand_traffic_is_what_the_folds_read_one_by_one(m: int, n: int, k: int, array: Array, dataflow: Dataflow) -> None:
     on_rows, on_cols = {"os": (m, n), "ws": (k, n), "is": (k, m)}[dataflow]

@@ -7,7 +7,7 @@ from hybrid.npu_backends.spec import Memory
 from hybrid.npu_backends.systolic.dma import Step, double_buffered, tasks_of, transfer_cycles
 from hybrid.npu_backends.systolic.timeline import ENGINES, Task, chrome_trace, schedule
 from hybrid.shared_protocol.errors import InvalidRequest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 STEPS = st.lists(st.builds(Step, st.integers(0, 30), st.integers(0, 30), st.integers(0, 30)), max_size=12)
@@ -22,6 +22,7 @@ def programs(draw: st.DrawFn) -> list[Task]:
     return tasks
 
 
+@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_every_task_waits_for_what_it_needs_and_no_engine_does_two_things_at_once(tasks: list[Task]) -> None:
     timeline = schedule(tasks)
@@ -36,6 +37,7 @@ def test_every_task_waits_for_what_it_needs_and_no_engine_does_two_things_at_onc
     assert max(timeline.busy.values()) <= timeline.cycles <= sum(task.cycles for task in tasks)
 
 
+@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_the_critical_path_has_no_gap_and_is_as_long_as_all(tasks: list[Task]) -> None:
     timeline = schedule(tasks)
@@ -47,6 +49,7 @@ def test_the_critical_path_has_no_gap_and_is_as_long_as_all(tasks: list[Task]) -
         at = timeline.ends[index]
 
 
+@settings(max_examples=40, deadline=None)
 @given(programs(), st.data())
 def test_a_task_that_takes_longer_ends_nothing_earlier(tasks: list[Task], data: st.DataObject) -> None:
     if not tasks:
@@ -56,6 +59,7 @@ def test_a_task_that_takes_longer_ends_nothing_earlier(tasks: list[Task], data: 
     assert all(after >= before for before, after in zip(schedule(tasks).ends, schedule(longer).ends, strict=True))
 
 
+@settings(max_examples=50, deadline=None)
 @given(STEPS)
 def test_the_closed_form_of_two_buffers_is_what_the_timeline_of_its_steps_takes(steps: list[Step]) -> None:
     timeline = schedule(tasks_of(steps))
