@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from .capability import Out, cloud_out, edge_out, edge_weak
 from .cascade import DRAFT_TOKENS
 from .cascade import resolve_cascade as resolve_cascade
 from .complexity.complexity import Parts, complexity_of
 from .complexity.reading import Said
 from .costs import CostModel, cloud_price, expected_costs, priced
-from .decision import Choice, Decision, Provenance, Reason, Route, Scores
+from .decision import Choice, Decision, Provenance, Route, Scores
 from .plan import Plan, plan_speculation
 from .policy.policy import Policy
 from .policy.rules import Traced, deciding, first_match
@@ -94,15 +95,6 @@ def _choose(facts: _Facts, assessment: Assessment, context: RouteContext, *, pri
 
 
 @dataclass(frozen=True, slots=True)
-class _Out:
-    """Why a side cannot take part."""
-
-    reason: Reason
-    rule: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Facts:
     """What the stages look at. `edge_out` and `cloud_out` are None where that side can answer."""
 
@@ -112,9 +104,9 @@ class _Facts:
     counted: bool
     output_tokens: int  # asked for, or assumed; of all n answers
     costs: CostModel
-    edge_out: _Out | None
-    edge_weak: _Out | None  # the device can answer, but the policy would rather spare it
-    cloud_out: _Out | None
+    edge_out: Out | None
+    edge_weak: Out | None  # the device can answer, but the policy would rather spare it
+    cloud_out: Out | None
     plan: Plan
     scene: Scene
     opinion: Opinion | None = None  # of the learned router, where the policy names one and the request is not private
@@ -154,9 +146,9 @@ def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[Rou
         counted=counted,
         output_tokens=output,
         costs=costs,
-        edge_out=_edge_out(needed, context),
-        edge_weak=_edge_weak(tokens, context),
-        cloud_out=_cloud_out(needed, context),
+        edge_out=edge_out(needed, context),
+        edge_weak=edge_weak(tokens, context),
+        cloud_out=cloud_out(needed, context),
         plan=_plan(context, drafting),
         scene=scene,
         opinion=opinion,
@@ -184,35 +176,6 @@ def _plan(context: RouteContext, limits: SpeculationPolicy) -> Plan:
     if context.speculation is not None and not context.rejected.admits(limits.max_draft):
         return Plan("off", 0, why="too many of the tokens that this user's device drafted were rejected lately")
     return plan_speculation(context.speculation, limits)
-
-
-def _edge_out(needed: int, context: RouteContext) -> _Out | None:
-    device = context.device
-    if not device.edge_available:
-        return _Out("edge_unavailable", "capability.edge", "no model answers on the device")
-    if needed > device.edge_context:
-        return _Out("too_long", "capability.edge_context", f"{needed} tokens do not fit the device's context of {device.edge_context}")
-    return None
-
-
-def _edge_weak(tokens: int, context: RouteContext) -> _Out | None:
-    device, limits = context.device, context.policy.edge
-    if tokens > limits.max_prompt_tokens:
-        return _Out("too_long", "edge.max_prompt_tokens", f"{tokens} prompt tokens, the device may have {limits.max_prompt_tokens}")
-    if device.battery is not None and device.battery < limits.min_battery:
-        return _Out("edge_unavailable", "edge.min_battery", f"battery at {device.battery:.0%}, below {limits.min_battery:.0%}")
-    if device.thermal_headroom is not None and device.thermal_headroom < limits.min_thermal_headroom:
-        return _Out("edge_unavailable", "edge.min_thermal_headroom", "the device is too hot")
-    return None
-
-
-def _cloud_out(needed: int, context: RouteContext) -> _Out | None:
-    link = context.link
-    if not link.reachable:
-        return _Out("cloud_unreachable", "capability.cloud", "the cloud cannot be reached")
-    if link.cloud_context is not None and needed > link.cloud_context:
-        return _Out("too_long", "capability.cloud_context", f"{needed} tokens do not fit the cloud's context of {link.cloud_context}")
-    return None
 
 
 def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> Choice:

@@ -19,6 +19,7 @@ from msgspec import Meta
 from ..shared_protocol.json_lines import line_as
 from ..shared_protocol.runtime import DeviceState, LinkState
 from . import decide as stages
+from .capability import Out, cloud_out, edge_weak
 from .complexity.complexity import Parts
 from .complexity.reading import Said
 from .costs import CostModel
@@ -121,8 +122,8 @@ def redecide(record: Record, policy: Policy) -> Again:
         output_tokens=record.output,
         costs=context.costs,
         edge_out=None if context.device.edge_available else _gone(record),
-        edge_weak=stages._edge_weak(tokens, context),
-        cloud_out=stages._cloud_out(0, context),
+        edge_weak=edge_weak(tokens, context),
+        cloud_out=cloud_out(0, context),
         plan=plan,
         scene=Scene(_NOBODY, Said(_NOBODY), context, tokens, record.output, 0.0, True),
         rules=rules,
@@ -162,10 +163,10 @@ def _context(record: Record, policy: Policy) -> RouteContext:
     return context if left is None else replace(context, quota=QuotaView(left, float("inf"), 0.0))
 
 
-def _gone(record: Record) -> stages._Out:
+def _gone(record: Record) -> Out:
     if record.values.get("edge_available") is True:
-        return stages._Out("too_long", "capability.edge_context", "prompt and answer did not fit the device's context")
-    return stages._Out("edge_unavailable", "capability.edge", "no model answered on the device")
+        return Out("too_long", "capability.edge_context", "prompt and answer did not fit the device's context")
+    return Out("edge_unavailable", "capability.edge", "no model answered on the device")
 
 
 def _number(known: dict[str, Number], name: str) -> float | None:
