@@ -19,6 +19,7 @@ from ..shared_protocol.model import Model
 from .capture.capture import capture
 from .chips import CPU, NPU, chips_of, cost_on, host_beside, tiling_on, working_bytes
 from .cut import fuse_and_cut
+from .fidelity import fidelity, rounds_to_4_bits
 from .fit import fitted
 from .memory.layout import lay_out
 from .memory.portfolio import plan as plan_buffers
@@ -27,6 +28,7 @@ from .partition.pipeline import pipelined_seconds
 from .partition.prices import computing, launching, moving
 from .program import Compiled, Facts, Flash, Lowered, Program, Refusal, Shape
 from .quantise.constants import quantised_constants
+from .quantise.gate import accept
 from .quantise.layout import Scheme, layouts_of
 from .quantise.quantise_graph import quantise_graph
 from .version import compiler_version
@@ -75,7 +77,8 @@ def compile_model(
     """Compile `model` for sequences of up to `context` tokens; `host` and `storage` as for facts_of.
 
     Raises CompileError for a network or a context that cannot be captured, DoesNotFit when weights, cache and arenas are more than the
-    target's memory; it says which context would fit.
+    target's memory; it says which context would fit. Raises TooInexact where weights had to be rounded to 4 bits and the text that comes
+    of it is too far from the source's.
     """
     facts = facts_of(model, target, scheme=scheme, context=context, shapes=shapes, host=host, storage=storage)
     total = len(facts.shapes) + 1
@@ -89,6 +92,9 @@ def compile_model(
     for program in programs:
         if {value.name for value in program.graph.constants} - constants.keys():
             constants |= quantised_constants(model, program.graph)
+    if rounds_to_4_bits(model, facts):
+        progress("comparison with the float32 source", len(programs), total)
+        accept(fidelity(model, facts))
     progress("done", total, total)
     return Compiled(facts, tuple(programs), constants)
 

@@ -113,6 +113,16 @@ class TargetReport(msgspec.Struct, frozen=True):
     dram_bytes: int
 
 
+class FidelityReport(msgspec.Struct, frozen=True):
+    """How far the compiled model strays from its float32 source over a text: KL(source || compiled) in nats, and the share of tokens after
+    which both would say the same word."""
+
+    tokens: int
+    kl_mean: float
+    kl_p99: float
+    top1: float
+
+
 class ArtifactReport(msgspec.Struct, frozen=True):
     path: str
     sha256: str
@@ -130,6 +140,6 @@ class CompileReport(msgspec.Struct, frozen=True):
     host: TargetReport
     weights_bytes: int
     kv_bytes: int
-    carried: dict[str, int]  # how the weights got their form -> tensors
+    fidelity: FidelityReport | None  # None: not measured
     graphs: tuple[GraphReport, ...]
     artifact: ArtifactReport | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ...compiler.report import CompileReport, GraphReport, OpReport
+from ...compiler.report import ArenaReport, CompileReport, GraphReport, OpReport
 from .flow_chart import flow_chart
 from .page import page, section, table, tiles
 from .plan_chart import in_bytes, plan_chart
@@ -37,6 +37,8 @@ def _first(report: CompileReport) -> list[tuple[str, str]]:
         ("weights", in_bytes(report.weights_bytes)),
         ("keys and values", in_bytes(report.kv_bytes)),
     ]
+    if report.fidelity is not None:
+        first.append((f"same next word as in float32, {report.fidelity.kl_mean:.3f} nats apart", f"{report.fidelity.top1:.1%}"))
     return first
 
 
@@ -62,7 +64,7 @@ def _graph_parts(report: CompileReport, graph: GraphReport) -> list[str]:
             f"{in_bytes(arena.size)}{within}; {in_bytes(arena.bound)} live at once at most (dashed): {arena.ratio:.3f} times the bound, "
             f"by {arena.planner}{proof}. {len(arena.buffers)} buffers."
         )
-        if arena.buffers:
+        if any(buffer.lower or buffer.upper < _steps(arena) for buffer in arena.buffers):  # else all of it is taken all the time
             parts.append(section(f"{graph.name}: memory plan, {arena.name}", note, plan_chart(arena)))
     parts.append(section(f"{graph.name}: operations and tiles", "Those that are alike in one row, the costliest first.", _ops(graph)))
     if graph.refused:
@@ -75,6 +77,10 @@ def _graph_parts(report: CompileReport, graph: GraphReport) -> list[str]:
             section(f"{graph.name}: refused", "What the chip does not take runs on the processor.", table(head, rows, numbers=(2,)))
         )
     return parts
+
+
+def _steps(arena: ArenaReport) -> int:
+    return max(buffer.upper for buffer in arena.buffers)
 
 
 def _ops(graph: GraphReport) -> str:

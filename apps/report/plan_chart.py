@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import math
 import zlib
 
 from ...compiler.report import ArenaReport
@@ -17,7 +18,9 @@ def plan_chart(arena: ArenaReport) -> str:
     top = max(arena.size, arena.bound, 1)
     frame = Frame(0, steps, 0, top * 1.04, height=300)
     parts = [text(frame.x(step), frame.height - 28, f"{step:g}", anchor="middle") for step in ticks(0, steps)]
-    parts += [text(50, frame.y(address) + 4, in_bytes(address), anchor="end") for address in ticks(0, top, about=4)]
+    unit = 1024 ** min(3, int(math.log(top, 1024)))  # marks are round in KiB or MiB
+    marks = [unit * mark for mark in ticks(0, top / unit, about=4)]
+    parts += [text(50, frame.y(address) + 4, in_bytes(address), anchor="end") for address in marks]
     largest = sorted(arena.buffers, key=lambda buffer: -buffer.size * (buffer.upper - buffer.lower))[:MOST]
     for buffer in largest:
         title = f"{buffer.id}: {buffer.size:,} bytes at {buffer.offset:,}, steps {buffer.lower} to {buffer.upper}"

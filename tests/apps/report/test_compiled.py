@@ -8,6 +8,7 @@ from hybrid.apps.report.plan_chart import in_bytes
 from hybrid.compiler.report import (
     ArenaReport,
     CompileReport,
+    FidelityReport,
     FlowReport,
     GraphReport,
     OpReport,
@@ -38,7 +39,7 @@ GRAPH = GraphReport(
     flow=(FlowReport(EVIL, "fused", ("linear_i8", "add"), "systolic", (1, 576)),), layers=30, segments=SEGMENTS,
     ops=(PRODUCT, PLAIN), refused=(RefusalReport("scores", "systolic", EVIL, 30, "scores.0"),), arenas=(ARENA,),
 )  # fmt: skip
-REPORT = CompileReport(EVIL, "0" * 64, "w8a8", 2048, CHIP, CHIP, 10_000_000, 4096, {"rounded": 3}, (GRAPH,), None)
+REPORT = CompileReport(EVIL, "0" * 64, "w8a8", 2048, CHIP, CHIP, 10_000_000, 4096, FidelityReport(256, 0.054, 0.23, 0.84), (GRAPH,), None)
 
 
 def page_of(report: CompileReport, tmp_path: Path) -> str:
@@ -56,6 +57,8 @@ def test_a_page_shows_speed_bounds_plans_tiles_and_refusals(tmp_path: Path) -> N
         "1 x 64 x 576",
         "rms_norm + quantise + linear_i8",
         "1.25",
+        "0.054 nats",
+        "84.0%",
         EVIL,
     ):
         assert told in words, told

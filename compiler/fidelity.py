@@ -1,0 +1,52 @@
+"""How far a compiled model strays from its float32 source, over a text that everybody has: the help texts of Python itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..shared_protocol.errors import CompileError
+from ..shared_protocol.model import Model
+from .capture.capture import capture
+from .capture.constants import constants_of
+from .program import Facts
+from .quantise.constants import quantised_constants
+from .quantise.gate import Agreement, measure
+from .quantise.layout import EXACT, Scheme, layouts_of
+from .quantise.quantise_graph import quantise_graph
+
+ROWS = 16  # of a run
+PIECES, LENGTH = 4, 64  # texts, and tokens of each
+
+
+def fidelity(model: Model, facts: Facts, texts: Sequence[str] | None = None) -> Agreement:
+    """Divergence and agreement after each of the first LENGTH tokens of the texts (None: PIECES help texts).
+
+    Holds the model's float32 weights meanwhile. Raises CompileError where there is no text.
+    """
+    texts = help_texts() if texts is None else texts
+    sequences = [model.tokenizer.encode(text)[:LENGTH] for text in texts]
+    context = min(facts.context, LENGTH + ROWS)
+    sequences = [ids[: context - ROWS] for ids in sequences if ids]
+    source = capture(model.architecture, rows=ROWS, logit_rows=ROWS, context=context, name="source")
+    scheme: Scheme = facts.scheme  # type: ignore[assignment]  # layouts_of refuses what is none
+    layouts = layouts_of(source, scheme, model, facts.target.weight_formats)
+    graph = quantise_graph(source, scheme, layouts=layouts)
+    return measure((source, constants_of(model, source)), (graph, quantised_constants(model, graph)), sequences)
+
+
+def help_texts() -> list[str]:
+    """The longest ones, in the order of their names. Raises CompileError on a Python without them."""
+    try:
+        from pydoc_data.topics import topics
+    except ImportError:
+        raise CompileError("this Python has no help texts to compare over", hint="give a text of your own") from None
+    longest = sorted(topics, key=lambda name: (-len(topics[name]), name))[:PIECES]
+    return [topics[name] for name in sorted(longest)]
+
+
+def rounds_to_4_bits(model: Model, facts: Facts) -> bool:
+    """Whether a matrix gets 4 bits that its file does not hold in 4 already."""
+    scheme: Scheme = facts.scheme  # type: ignore[assignment]  # layouts_of refuses what is none
+    source = capture(model.architecture, rows=1, logit_rows=1, context=1, name="source")
+    layouts = layouts_of(source, scheme, model, facts.target.weight_formats)
+    return any(layout.codes == "u4" and EXACT.get(model.tensors[name].type_name) != layout for name, layout in layouts.items())

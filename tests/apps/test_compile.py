@@ -1,0 +1,80 @@
+"""`hybrid compile`: what it prints, writes and refuses, on a tiny model."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hybrid.apps.cli.main import cli
+from hybrid.shared_protocol.errors import HybridError
+from hybrid.tests.support.html_page import checked
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HYBRID_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["compile", *map(str, arguments)])
+
+
+def test_a_report_is_a_page_an_object_and_a_trace_of_every_run(home: Path, tiny_llama_path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "report"
+    found = run(tiny_llama_path, "--target", "ethos-u85-256", "--context", "96", "--report", folder, "--json")
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)
+    assert told == json.loads((folder / "report.json").read_text())
+    assert [graph["name"] for graph in told["graphs"]] == ["prefill", "verify", "decode"]
+    for graph in told["graphs"]:
+        assert graph["seconds"] > 0 and graph["tokens_per_s"] <= graph["roofline_tokens_per_s"]
+        assert all(arena["size"] >= arena["bound"] for arena in graph["arenas"])
+        assert sum(segment["cycles"] for segment in graph["segments"] if segment["chip"] == "systolic") == graph["cycles"]
+        assert {"scores", "mix"} <= {kind for one in graph["refused"] for kind in one["kind"].split(" + ")}
+    assert told["fidelity"]["tokens"] > 100 and 0 <= told["fidelity"]["top1"] <= 1
+    page = checked(folder / "report.html")
+    assert "decode: memory plan" in page.words and "ethos-u85-256" in page.words
+    for rows in (32, 8, 1):
+        events = json.loads((folder / f"trace_rows{rows}.json").read_text())["traceEvents"]
+        assert {"dma_in", "array", "cpu"} <= {event["args"]["name"] for event in events if event["ph"] == "M"}
+
+
+def test_a_second_time_it_is_there_and_the_same(home: Path, tiny_llama_path: Path) -> None:
+    first, second = (json.loads(run(tiny_llama_path, "--target", "ethos-u85-256", "--context", "64", "--json").stdout) for _ in range(2))
+    assert (first["artifact"].pop("cached"), second["artifact"].pop("cached")) == (False, True)
+    assert first == second and first["fidelity"] is None
+    assert Path(first["artifact"]["path"]).is_relative_to(home)
+
+
+def test_people_read_a_table(home: Path, tiny_llama_path: Path) -> None:
+    lines = run(tiny_llama_path, "--target", "ethos-u85-256", "--context", "64").stdout.splitlines()
+    assert lines[0].split()[:4] == ["RUN", "TOKENS", "CYCLES", "MS"] and [line.split()[0] for line in lines[1:4]] == [
+        "prefill",
+        "verify",
+        "decode",
+    ]
+    assert any(line.startswith("on the processor: ") and "f16" in line for line in lines)
+
+
+def test_chips_are_listed_without_a_model() -> None:
+    told = json.loads(run("--targets", "--json").stdout)["targets"]
+    assert {"ethos-u85-2048", "systolic-32"} <= {chip["name"] for chip in told}
+    assert "ethos-u85-2048" in run("--targets").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told", "code"),
+    [
+        (("--target", "ethos-u85-2000"), "ethos-u85-2048", 5),
+        (("--target", "ethos-u85-256", "--scheme", "w4a8"), "int4_group32", 1),
+        (("--context", "100000"), "context", 2),
+    ],
+)
+def test_what_cannot_be_compiled_is_said(home: Path, tiny_llama_path: Path, arguments: tuple[str, ...], told: str, code: int) -> None:
+    error = run(tiny_llama_path, *arguments).exception
+    assert isinstance(error, HybridError) and told in str(error) and error.exit_code == code
+
+
+def test_without_a_model_it_asks_for_one() -> None:
+    assert run().exit_code == 2
