@@ -12,7 +12,7 @@ from ..base import Tiling
 from ..ir.kinds import GROUP
 from ..ir.op import Op, flat
 from ..ir.value import BITS
-from ..ir.work import WEIGHTS
+from ..ir.work import WEIGHTS, product_of
 from ..spec import Spec
 from ..tile.epilogue import TILED, epilogues_of
 from ..tile.kernels import kernel_of, nameless, rows_of
@@ -27,15 +27,16 @@ ATTENTION = ("scores", "mix", "cache_write")  # read or write a cache, head by h
 
 
 def tiling_of(op: Op, spec: Spec) -> Tiling | None:
-    """None for one that computes row by row alone. Raises DoesNotFit where nothing fits the SRAM."""
-    tiled = any(inner.kind in TILED for inner in flat((op,)))
-    return _tiling_of(nameless(op), spec) if tiled or op.kind == "fused" else None
+    """None for one that has no product. Raises DoesNotFit where nothing fits the SRAM."""
+    return _tiling_of(nameless(op), spec) if op.kind == "fused" or product_of(op) else None
 
 
 @lru_cache(maxsize=1024)
 def _tiling_of(op: Op, spec: Spec) -> Tiling | None:
-    if op.kind != "fused":
+    if op.kind in TILED:
         return fitting(op, tile_product(_gemm(op), spec).tiling, spec)
+    if op.kind != "fused":
+        return fitting(op, _one_row(spec), spec)
     found: list[Tiling] = []
     sizes = 0
     for rows in _halves(rows_of(op)):
@@ -112,7 +113,10 @@ def _halves(size: int) -> Iterator[int]:
 
 
 def fitting(op: Op, tiling: Tiling | None, spec: Spec) -> Tiling | None:
-    """The tiling, or one with fewer outputs, inputs or rows in a tile, in that order, so that its kernel fits. Raises DoesNotFit."""
+    """The tiling, or one with fewer outputs, inputs or rows in a tile, in that order, so that its kernel fits. What the array cannot keep
+    in place is replaced by what it usually does. Raises DoesNotFit."""
+    if tiling and tiling.dataflow not in spec.array.dataflows:
+        tiling = replace(tiling, dataflow=spec.array.dataflows[0])
     return _fitting(nameless(op), tiling, spec)
 
 

@@ -66,10 +66,13 @@ def _store(target: Part, tile: Array) -> Step:
 
 
 def _see(instruction: Instruction, space: Workspace) -> Step:
-    place, (row, window) = instruction.ins[0].place, map(int, instruction.numbers)
+    place, (row, window, positions) = instruction.ins[0].place, map(int, instruction.numbers)
 
     def step(operands: Sequence[Array]) -> None:
-        seen = visible(int(operands[place][0]), row, window)
+        first = int(operands[place][0])
+        if first < 0 or first + row >= positions:
+            raise InvalidRequest(f"row {row} at position {first} is beyond the {positions} positions of the cache")
+        seen = visible(first, row, window)
         space.start, space.stop = seen.start, seen.stop
 
     return step

@@ -14,9 +14,11 @@ from ..lowered import Lowered
 from ..spec import Spec
 from ..tile.program import Kernel
 from ..tile.verify import verify
+from .execute import scratch_bytes
 from .intrinsics import INTRINSICS, key_of
 
 ABI = "systolic-1"
+LARGEST_SCRATCH = 8  # times the SRAM: what the simulation of a kernel holds, floats of codes among it
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -69,8 +71,12 @@ def _check_kernel(kernel: Kernel, operands: Sequence[Value], spec: Spec) -> None
     verify(kernel, [value.elements for value in operands])
     if kernel.operands != tuple(value.dtype for value in operands):
         raise ArtifactRejected(f"a kernel takes {', '.join(kernel.operands)}, and is given {', '.join(map(str, operands))}")
+    if scratch_bytes(kernel) > LARGEST_SCRATCH * spec.sram.bytes:
+        raise ArtifactRejected(f"a kernel needs {scratch_bytes(kernel)} bytes to be simulated; {spec.name} has {spec.sram.bytes} of SRAM")
     if kernel.sram_bytes > spec.sram.bytes:
         raise ArtifactRejected(f"a kernel needs {kernel.sram_bytes} bytes of SRAM; {spec.name} has {spec.sram.bytes}")
+    if kernel.dataflow not in spec.array.dataflows and any(instruction.op == "matmul" for instruction in kernel.instructions):
+        raise ArtifactRejected(f"a kernel keeps {kernel.dataflow!r} in the array; {spec.name} has {', '.join(spec.array.dataflows)}")
     for instruction in kernel.instructions:
         if instruction.op not in ("load", "store", "see") and key_of(kernel, instruction) not in INTRINSICS:
             raise ArtifactRejected(f"the chip has nothing for {' of '.join(key_of(kernel, instruction))}")

@@ -21,7 +21,7 @@ def scores(b: Builder, op: Op, tiling: Tiling | None) -> None:
     for head in range(kv_heads):
         cached = b.whole(keys, dim, head * positions, (head + 1) * positions)
         for row in range(b.count):
-            b.see(position, b.first + row, _window(op))
+            b.see(position, b.first + row, _window(op), positions)
             r0 = row * heads + head * shared
             scaled = b.tile(f"scaled {y.name}", shared, dim, "f32")
             b.map("scale", scaled, b.part(query, dim, r0, r0 + shared), numbers=(op.number("scale"),))
@@ -39,7 +39,7 @@ def softmax(b: Builder, op: Op, tiling: Tiling | None) -> None:
     (x, position), (y,) = op.inputs, op.outputs
     _, heads, positions = x.shape
     for row in range(b.count):
-        b.see(position, b.first + row, _window(op))
+        b.see(position, b.first + row, _window(op), positions)
         r0, r1 = row * heads, (row + 1) * heads
         part, one = b.seen(f"part {y.name}", heads, positions), b.tile(f"one {y.name}", heads, 1, "f32")
         b.map("seen", part, b.part(x, positions, r0, r1))
@@ -60,7 +60,7 @@ def mix(b: Builder, op: Op, tiling: Tiling | None) -> None:
     for head in range(kv_heads):
         cached = b.whole(values, dim, head * positions, (head + 1) * positions)
         for row in range(b.count):
-            b.see(position, b.first + row, _window(op))
+            b.see(position, b.first + row, _window(op), positions)
             r0 = row * heads + head * shared
             part, looked_at = b.seen(f"part {y.name}", shared, positions), b.seen(f"looked_at {y.name}", dim, positions, turned=True)
             b.map("seen", part, b.part(weights, positions, r0, r0 + shared))

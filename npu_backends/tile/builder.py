@@ -142,8 +142,8 @@ class Builder:
     def matmul(self, sums: Part, *ins: Part, add: bool = False, function: str = "") -> None:
         self.emit("matmul", (sums,), ins, function, (float(add),))
 
-    def see(self, position: Value, row: int, window: int) -> None:
-        self.emit("see", (), (Part(self.number(position), 1, 0, 1, 0, 1),), numbers=(row, window))
+    def see(self, position: Value, row: int, window: int, positions: int) -> None:
+        self.emit("see", (), (Part(self.number(position), 1, 0, 1, 0, 1),), numbers=(row, window, positions))
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Rows of the strip that are computed at a time."""

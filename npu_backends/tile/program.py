@@ -3,7 +3,7 @@
 instruction  out                ins                                      function, numbers
 load         tile               part of an operand                       converts where the types differ
 store        part of operand    tile                                     converts where the types differ
-see          -                  the operand that holds the position      (row, window): what SEEN means from here on
+see          -                  the operand that holds the position      (row, window, positions): what SEEN means from here on
 matmul       sums [m,n]         a i8 [m,k], b i8 [n,k]                   (1,) adds to the sums, (0,) begins them; int32
              sums [m,n]         a i8, b i8|u4, scales, (offsets) [n,k/32]   the same by groups of 32; float32
              sums [m,n]         a f32 [m,k], b f32 [k,n]                 float32

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...shared_protocol.errors import ArtifactRejected
 from .program import MAPS, SEEN, TILE_OPS, Instruction, Kernel, Part
+from .shapes import fit
 
 _SIZES = {"load": (1, 1), "store": (1, 1), "see": (0, 1), "requantise": (1, 3), "quantise": (2, 1), "reduce": (1, 1), "rotate": (1, 3)}
 
@@ -24,6 +25,8 @@ def verify(kernel: Kernel, elements: Sequence[int]) -> None:
             limits = elements if any(part is other for other in outside) else room
             if not _within(part, limits) or (part.index >= 0 and not (part.index < len(elements) and 0 <= part.at < elements[part.index])):
                 raise ArtifactRejected(f"instruction {number}, {instruction.op}, reaches beyond what it is given")
+        if not fit(kernel.slots, instruction):
+            raise ArtifactRejected(f"instruction {number}, {instruction.op} {instruction.function}, has tiles that do not fit together")
 
 
 def _check_form(number: int, instruction: Instruction) -> None:

@@ -149,9 +149,18 @@ def reaching(position: int, value: int) -> dict:
     return {"kernels": kernels}
 
 
+def swollen() -> dict:
+    """The kernels with a slot that only the simulation needs, of a size that no machine has."""
+    kernels = msgspec.msgpack.decode(LOWERED.data)["kernels"]
+    kernels[0][1][-1][0] = 1 << 60
+    kernels[0][1][-1][2] = 0
+    return {"kernels": kernels}
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
+        (swollen(), "bytes to be simulated"),
         ({"chip": "tpu-v1 0123456789abcdef"}, "is for tpu-v1"),
         ({"calls": []}, "0 calls for 1 operations"),
         ({"kernels": []}, "not one of linear_i8"),
@@ -159,6 +168,7 @@ def reaching(position: int, value: int) -> dict:
         (reaching(3, 1000), "reaches beyond"),
         (reaching(5, 97), "reaches beyond"),
         (reaching(2, -1), "reaches beyond"),
+        (reaching(3, 4), "do not fit together"),
         ({"more": 1}, "does not hold together"),
     ],
 )
@@ -183,3 +193,18 @@ def test_buffers_and_positions_that_are_not_there_are_told_by_name() -> None:
     memory = guarded(graph, plan, inputs | {"position": np.array([18], np.int32)})
     with pytest.raises(InvalidRequest, match="beyond"):
         CHIP.run(CHIP.load(CHIP.lower(Segment("s", "systolic", graph), plan), constants), memory.buffers)
+
+
+def test_a_position_without_a_place_in_the_cache_is_told() -> None:
+    graph = graph_of(CASES["scores f16"])  # 5 rows, 19 positions
+    constants, inputs = arrays_of(graph, 0)
+    plan = plan_of(graph, {}, 64)
+    handle = CHIP.load(CHIP.lower(Segment("s", "systolic", graph), plan), constants)
+    CHIP.run(handle, guarded(graph, plan, inputs | {"position": np.array([14], np.int32)}).buffers)
+    with pytest.raises(InvalidRequest, match="row 4 at position 15 is beyond the 19 positions"):
+        CHIP.run(handle, guarded(graph, plan, inputs | {"position": np.array([15], np.int32)}).buffers)
+
+
+def test_a_dataflow_that_the_array_does_not_have_is_replaced_by_its_usual_one() -> None:
+    chip = SystolicAdapter(load_preset("eyeriss"))
+    assert chip.cost(CASES["linear_i8"], Tiling("os", 5, 14, 96, "mnk")) == chip.cost(CASES["linear_i8"], Tiling("ws", 5, 14, 96, "mnk"))
