@@ -20,6 +20,7 @@ from ..edge.drafter import Drafter
 from ..edge.native import NativeRuntime
 from ..shared_protocol.errors import EngineFailed
 from ..shared_protocol.model import Model
+from ..shared_protocol.runtime import EdgeRuntime
 from ..shared_protocol.sampling import SamplingParams
 from ..shared_protocol.verify import prefix_hash
 
@@ -94,7 +95,7 @@ def warm(llm: LLM, prompts: Prompts, params: SamplingParams) -> Ids:
     return tuple(generation.token_ids for generation in generations)
 
 
-def drafted(llm: LLM, runtime: NativeRuntime, k: int, corruption: float, prompts: Prompts, params: SamplingParams) -> Ids:
+def drafted(llm: LLM, runtime: EdgeRuntime, k: int, corruption: float, prompts: Prompts, params: SamplingParams) -> Ids:
     """A device drafts `k` ids a round, each replaced on purpose with probability `corruption`; the engine verifies."""
     return tuple(
         _drafted(llm, runtime, k, Corruptor(corruption, i, llm.model.tokenizer.vocab_size), p, params) for i, p in enumerate(prompts)
@@ -102,7 +103,7 @@ def drafted(llm: LLM, runtime: NativeRuntime, k: int, corruption: float, prompts
 
 
 def _drafted(
-    llm: LLM, runtime: NativeRuntime, k: int, corruptor: Corruptor, prompt: Sequence[int], params: SamplingParams
+    llm: LLM, runtime: EdgeRuntime, k: int, corruptor: Corruptor, prompt: Sequence[int], params: SamplingParams
 ) -> tuple[int, ...]:
     assert params.seed is not None, "exactness is a claim about seeds"
     drafter = Drafter(runtime, prompt, params, params.seed, vocab_size=llm.model.tokenizer.vocab_size, mutate=corruptor)

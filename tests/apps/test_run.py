@@ -66,6 +66,16 @@ def test_llama_cpp_answers_when_it_is_chosen(tiny_llama_path: Path) -> None:
     assert RUNTIMES == open_runtime.RUNTIMES
 
 
+def test_a_simulated_chip_answers_and_what_it_would_have_taken_is_said(tiny_llama_path: Path) -> None:
+    asked = run(str(tiny_llama_path), "hello", *FIXED, "--runtime", "npu", "--target", "systolic-32", "--json")
+    found = json.loads(asked.stdout)
+    assert found["runtime"] == "npu"
+    assert found["kernel_id"].startswith("npu-systolic-32-w8a8-")
+    assert found["completion_tokens"] == 12
+    assert set(found["simulated"]) == {"cycles", "bytes", "joules", "runs", "seconds", "decode_tokens_per_s"}
+    assert found["simulated"]["runs"] >= 12 and found["simulated"]["seconds"] > 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
@@ -73,6 +83,8 @@ def test_llama_cpp_answers_when_it_is_chosen(tiny_llama_path: Path) -> None:
         (("MODEL", "  \n"), 2, "the prompt is empty"),
         (("MODEL", "hello", "--runtime", "other"), 2, "'other' is not one of 'native', 'llama_cpp'"),
         (("MODEL", "hello", "--runtime", "llama_cpp"), 5, "HYBRID_LIBLLAMA names /nonexistent"),
+        (("MODEL", "hello", "--target", "rk3588"), 5, "the runtime 'native' has none"),
+        (("MODEL", "hello", "--runtime", "npu", "--target", "rk3589"), 5, "did you mean rk3588"),
         (("MODEL", "hello", "--context", "513"), 2, "the model's 512 tokens"),
         (("MODEL", "hello", "--max-tokens", "600"), 2, "the limit is 512"),
     ],
