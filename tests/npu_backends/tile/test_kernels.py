@@ -1,8 +1,11 @@
 """Kernels know shapes and tilings, and nothing of a chip; what they cannot compute is told."""
 
+import ast
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from hybrid.npu_backends import tile
 from hybrid.npu_backends.base import Tiling
 from hybrid.npu_backends.conformance.cases import CASES as KIT_CASES
 from hybrid.npu_backends.conformance.cases import TAILS
@@ -19,6 +22,12 @@ TILING = Tiling("os", 2, 16, 32, "mnk")
 
 def test_there_is_a_kernel_for_every_kind() -> None:
     assert set(KERNELS) == set(KINDS)
+
+
+def test_kernels_know_no_chip() -> None:
+    for file in Path(tile.__file__).parent.glob("*.py"):
+        imported = {node.module for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)}
+        assert not {name for name in imported if name and name.split(".")[0] in ("spec", "preset", "systolic", "cpu")}, file.name
 
 
 @pytest.mark.parametrize("name", CASES)
