@@ -23,7 +23,7 @@ def trace(compiled: Compiled, program: Program) -> str:
         if isinstance(chip, SystolicAdapter):
             after = _add(tasks, Task(f"launch {name}", "cpu", target.launch_cycles, after))
             for op in chip.count(chip.load(lowered.artifact, compiled.constants)).ops:
-                more, after = tasks_of(op.counted.stages, op.name, len(tasks), after)
+                more, after = tasks_of(op.counted, op.name, len(tasks), after)
                 tasks += more
         else:
             after = _add(tasks, Task(name, "cpu", math.ceil(lowered.seconds * target.clock_hz), after))

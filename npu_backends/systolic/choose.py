@@ -123,17 +123,20 @@ def fitting(op: Op, tiling: Tiling | None, spec: Spec) -> Tiling | None:
 @lru_cache(maxsize=4096)
 def _fitting(op: Op, tiling: Tiling | None, spec: Spec) -> Tiling | None:
     while (needed := kernel_of(op, tiling).sram_bytes) > spec.sram.bytes:
-        smaller = _smaller(tiling, spec) if tiling else None
+        smaller = _smaller(op, tiling, spec) if tiling else None
         if smaller is None:
             raise DoesNotFit(f"its smallest tiles need {needed} bytes of SRAM, {spec.name} has {spec.sram.bytes}")
         tiling = smaller
     return tiling
 
 
-def _smaller(tiling: Tiling, spec: Spec) -> Tiling | None:
+def _smaller(op: Op, tiling: Tiling, spec: Spec) -> Tiling | None:
     cols = spec.array.cols
     if tiling.tn > cols:
         return replace(tiling, tn=max(cols, tiling.tn * 7 // 8 // cols * cols))
     if tiling.tk > GROUP:
         return replace(tiling, tk=max(GROUP, tiling.tk // 2 // GROUP * GROUP))
-    return replace(tiling, tm=-(-tiling.tm // 2)) if tiling.tm > 1 else None
+    if tiling.tm > 1:
+        return replace(tiling, tm=-(-tiling.tm // 2))
+    attends = any(inner.kind in ("scores", "mix") for inner in flat((op,)))
+    return replace(tiling, tn=1) if attends and tiling.tn > 1 and not any(inner.kind in TILED for inner in flat((op,))) else None

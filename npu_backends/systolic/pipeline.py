@@ -1,6 +1,6 @@
 """How long a kernel takes: its instructions as stages of loads, computations and stores, that overlap as two buffers of each allow.
 
-    load    L0 | L1 |    L2    | ...     waits for the buffer: until stage i-2 has been computed
+    load    L0 | L1 |    L2    | ...     waits for the buffer: until stage i-2 has been computed (i-1 where there is one)
     array       C0   | C1 |    C2        waits for its load, for the stage before, and until i-2 has been stored
     vector           V0   | V1 | ...     follows the array in its stage
     store                 S0 | S1        follows the stage's computations
@@ -37,6 +37,7 @@ class Counted:
     """All that a kernel takes, alone."""
 
     stages: tuple[Stage, ...]
+    waits: bool  # for the stage before, with every load
     cycles: int
     macs: int
     dram_bytes: int
@@ -81,7 +82,7 @@ def count(kernel: Kernel, spec: Spec) -> Counted:
                 opened[-1].vector += work.vector
                 macs, sram = macs + work.macs, sram + work.sram_bytes
     stages = _timed(opened, kernel.streams, spec) if kernel.instructions else ()
-    return Counted(stages, cycles_of(stages), macs, dram, sram)
+    return Counted(stages, kernel.waits, cycles_of(stages, kernel.waits), macs, dram, sram)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +134,18 @@ def _timed(opened: Sequence[_Open], streams: bool, spec: Spec) -> tuple[Stage, .
     return tuple(stages)
 
 
-def cycles_of(stages: Sequence[Stage]) -> int:
+def cycles_of(stages: Sequence[Stage], waits: bool = False) -> int:
     loaded = stored = 0
     computed, left = [0, 0], [0, 0]  # when the last two stages were computed and stored
     for stage in stages:
-        loaded = max(loaded, computed[0]) + stage.load
+        loaded = max(loaded, computed[waits]) + stage.load
         done = max(loaded, computed[1], left[0]) + stage.array + stage.vector
         stored = max(stored, done) + stage.store
         computed, left = [computed[1], done], [left[1], stored]
     return max(loaded, computed[1], stored)
 
 
-def tasks_of(stages: Sequence[Stage], name: str, first: int, after: tuple[int, ...]) -> tuple[list[Task], tuple[int, ...]]:
+def tasks_of(counted: Counted, name: str, first: int, after: tuple[int, ...]) -> tuple[list[Task], tuple[int, ...]]:
     """The same as tasks, numbered from `first`, none of which begins before those of `after` have ended; and those that end last."""
     tasks: list[Task] = []
     computed: list[tuple[int, ...]] = [after, after]
@@ -158,8 +159,8 @@ def tasks_of(stages: Sequence[Stage], name: str, first: int, after: tuple[int, .
         return (first + len(tasks) - 1,)
 
     loaded = stored = after
-    for stage in stages:
-        loaded = add("dma_in", stage.load, loaded + computed[0])
+    for stage in counted.stages:
+        loaded = add("dma_in", stage.load, loaded + computed[counted.waits])
         done = add("array", stage.array, loaded + computed[1] + left[0])
         done = add("vector", stage.vector, done)
         stored = add("dma_out", stage.store, stored + done)

@@ -45,7 +45,7 @@ class Record:
         tasks: list[Task] = []
         after: tuple[int, ...] = ()
         for op in self.ops:
-            more, after = tasks_of(op.counted.stages, op.name, len(tasks), after)
+            more, after = tasks_of(op.counted, op.name, len(tasks), after)
             tasks += more
         return schedule(tasks)
 

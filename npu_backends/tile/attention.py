@@ -1,5 +1,7 @@
 """Kernels of attention over a cache: head by head of the keys, each head's positions on the chip at once.
 
+Two heads of keys where there is room, so that the next one comes in meanwhile; with `tn` of 1 in the tiling, one.
+
 A row sees only the positions up to its own. What the array computes of the others is never looked at, so it is counted and left out.
 """
 
@@ -14,12 +16,20 @@ def _window(op: Op) -> int:
     return int(op.number("window", 0))
 
 
+def one_head_at_a_time(tiling: Tiling | None) -> bool:
+    return tiling is not None and tiling.tn == 1
+
+
+def _copies(tiling: Tiling | None) -> int:
+    return 1 if one_head_at_a_time(tiling) else 2
+
+
 def scores(b: Builder, op: Op, tiling: Tiling | None) -> None:
     (query, keys, position), (y,) = op.inputs, op.outputs
     (_, heads, dim), (kv_heads, positions, _) = query.shape, keys.shape
     shared, cap = heads // kv_heads, op.number("softcap", 0.0)
     for head in range(kv_heads):
-        cached = b.whole(keys, dim, head * positions, (head + 1) * positions)
+        cached = b.whole(keys, dim, head * positions, (head + 1) * positions, copies=_copies(tiling))
         for row in range(b.count):
             b.see(position, b.first + row, _window(op), positions)
             r0 = row * heads + head * shared
@@ -58,7 +68,7 @@ def mix(b: Builder, op: Op, tiling: Tiling | None) -> None:
     (_, heads, positions), (kv_heads, _, dim) = weights.shape, values.shape
     shared = heads // kv_heads
     for head in range(kv_heads):
-        cached = b.whole(values, dim, head * positions, (head + 1) * positions)
+        cached = b.whole(values, dim, head * positions, (head + 1) * positions, copies=_copies(tiling))
         for row in range(b.count):
             b.see(position, b.first + row, _window(op), positions)
             r0 = row * heads + head * shared

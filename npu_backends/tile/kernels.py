@@ -124,4 +124,5 @@ def _kernel(op: Op, tiling: Tiling | None) -> Kernel:
         instructions=tuple(b.instructions),
         dataflow=tiling.dataflow if tiling else "os",
         streams=not tiled,
+        waits=attention.one_head_at_a_time(tiling) and any(inner.kind in ("scores", "mix") for inner in body),
     )

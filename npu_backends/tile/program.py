@@ -97,13 +97,15 @@ class Instruction(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, array_like=True):
-    """Operands are the inputs, then the outputs of the operation that it computes; `streams`: one transfer brings all of an operand."""
+    """Operands are the inputs, then the outputs of the operation that it computes. `streams`: one transfer brings all of an operand.
+    `waits`: there is no second buffer, so that a tile comes in when what was computed of the last one is done."""
 
     operands: tuple[DType, ...]
     slots: tuple[Slot, ...]
     instructions: tuple[Instruction, ...]
     dataflow: str
     streams: bool
+    waits: bool
 
     @property
     def sram_bytes(self) -> int:

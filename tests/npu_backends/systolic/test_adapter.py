@@ -121,6 +121,19 @@ def test_a_row_that_does_not_fit_the_memory_is_refused_with_what_it_needs() -> N
     assert CHIP.supports(Op("silu", (x,), (y,))) == "its smallest tiles need 16777216 bytes of SRAM, everything has 524288"
 
 
+def test_a_head_of_keys_has_room_once_where_it_has_not_twice() -> None:
+    """3,000 positions of 64 halves are 384,000 bytes of 524,288: the keys of the next head wait until those of this one have been used."""
+    op = next(case for case in KIT_CASES if case.name == "scores f16").make({**TAILS, "R": 1, "H": 2, "KH": 2, "D": 64, "C": 3000})
+    assert CHIP.supports(op) is None
+    assert 384_000 < CHIP.working_bytes(op) <= EVERYTHING.sram.bytes
+    graph = graph_of(op)
+    arrays = arrays_of(graph, 0)
+    found, _ = run(CHIP, graph, arrays, {})
+    np.testing.assert_array_equal(found["y"], interpret(graph, *arrays)["y"])
+    small = next(case for case in KIT_CASES if case.name == "scores f16").make(TAILS)
+    assert CHIP.cost(small, Tiling("os", 1, 1, 32, "mnk")).cycles > CHIP.cost(small, Tiling("os", 1, 2, 32, "mnk")).cycles
+
+
 def test_a_tiling_too_large_for_the_chip_is_made_smaller() -> None:
     weights = [Value("weights", (4096, 4096), "i8"), Value("factors", (4096,), "f32")]
     op = Op("linear_i8", (Value("codes", (1, 4096), "i8"), Value("scales", (1,), "f32"), *weights), (Value("y", (1, 4096), "f32"),))
