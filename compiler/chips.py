@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..npu_backends.base import Adapter, Cost, Tiling
+from ..npu_backends.base import Adapter, Cost, Tiles, Tiling
 from ..npu_backends.cpu.adapter import CpuAdapter
 from ..npu_backends.ir.op import Op
 from ..npu_backends.preset import load_preset
@@ -32,12 +32,12 @@ def chips_of(target: Spec, host: Spec) -> dict[str, Adapter]:
 
 def tiling_on(chip: Adapter, op: Op) -> Tiling | None:
     """What the compiler chooses for a supported operation. Raises DoesNotFit."""
-    return chip.tiling(op) if isinstance(chip, SystolicAdapter) else None
+    return chip.tiling(op) if isinstance(chip, Tiles) else None
 
 
 def working_bytes(chip: Adapter, op: Op, tiling: Tiling | None) -> int:
     """Bytes of the chip's own memory that the operation works in."""
-    return chip.working_bytes(op, tiling) if isinstance(chip, SystolicAdapter) else 0
+    return chip.working_bytes(op, tiling) if isinstance(chip, Tiles) else 0
 
 
 def cost_on(chip: Adapter, op: Op) -> Cost:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -112,4 +112,17 @@ class Adapter(Protocol):
     def run(self, handle: Any, buffers: Mapping[str, NDArray[Any]]) -> None:
         """Compute the segment's outputs from its inputs, both in `buffers` by name, in place: views of the planned arenas. Nothing is
         allocated that grows with the segment."""
+        ...
+
+
+@runtime_checkable
+class Tiles(Protocol):
+    """Offered by adapters of chips with a memory of their own to work in; the compiler then plans that memory too."""
+
+    def tiling(self, op: Op) -> Tiling | None:
+        """The best one for a supported operation; None for one that needs none. Raises DoesNotFit."""
+        ...
+
+    def working_bytes(self, op: Op, tiling: Tiling | None = None) -> int:
+        """Of the chip's memory that the operation takes while it runs."""
         ...
