@@ -1,10 +1,17 @@
 """Fixtures that every test may use: the real small model, pulled by our own means when it is not there."""
 
+# ruff: noqa: E402 (what NumPy reads when it is loaded has to be said before)
+
 from __future__ import annotations
 
 import os
 import signal
 from pathlib import Path
+
+# NumPy's products in one thread, here and in what tests start: two workers on two cores that each wait for two threads, spinning, take
+# nine times as long for a small matrix.
+for _library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 import hypothesis
 import pytest
