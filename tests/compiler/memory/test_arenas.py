@@ -26,17 +26,24 @@ def test_everything_lies_in_the_fast_memory_while_there_is_room() -> None:
 
 
 def test_of_what_frees_enough_alone_the_one_that_moves_least_is_spilled() -> None:
-    #  100 bytes of room, 150 live: 50 must go. `tiny` is too little; `hot` would do but moves 600 bytes, `cold` 120.
-    wanted = [want("hot", 0, 2, 60, reuse=10), want("cold", 0, 2, 60, reuse=2), want("tiny", 0, 2, 30, reuse=0.1)]
+    #  100 bytes of room, 150 live: 50 must go. `tiny` is too little; `hot` would do but moves 550 bytes, `cold` 130.
+    wanted = [want("hot", 0, 2, 55, reuse=10), want("cold", 0, 2, 65, reuse=2), want("tiny", 0, 2, 30, reuse=0.1)]
     plans = plan_arenas(wanted, [Arena("sram", 100), Arena("dram", 10_000)])
-    assert [(s.id, s.wanted, s.got, s.traffic) for s in plans.spilled] == [("cold", "sram", "dram", 120.0)]
+    assert [(s.id, s.wanted, s.got, s.traffic) for s in plans.spilled] == [("cold", "sram", "dram", 130.0)]
 
 
 def test_what_was_spilled_first_comes_back_when_room_is_left() -> None:
-    #  at step 0 `small` goes for the sake of 10 bytes; at step 1 `large` must go as well, and then `small` fits again
-    wanted = [want("small", 0, 1, 20, 1), want("large", 0, 2, 60, 1), want("fixed", 0, 1, 30, arenas=("sram",)), want("late", 1, 2, 90, 9)]
+    #  60 of 160 must go, and nothing is enough alone: `small` goes, then `mid`, by touches a byte; `big` is enough for the 30 that
+    #  are left to go, and leaves 15 free: too little for `mid`, and enough for `small`
+    wanted = [want("small", 0, 1, 10, 1), want("mid", 0, 1, 20, 2), want("big", 0, 1, 45, 3), want("fixed", 0, 1, 85, arenas=("sram",))]
     plans = plan_arenas(wanted, [Arena("sram", 100), Arena("dram", 10_000)])
-    assert [s.id for s in plans.spilled] == ["large"]
+    assert [s.id for s in plans.spilled] == ["mid", "big"]
+
+
+def test_a_kept_buffer_may_be_spilled_too() -> None:
+    wanted = [want("kv", 0, 1, 60, kept=True), want("hot", 0, 1, 60, reuse=9)]
+    plans = plan_arenas(wanted, [Arena("sram", 100), Arena("dram", 10_000)])
+    assert plans.places == {"kv": ("dram", 0), "hot": ("sram", 0)}
 
 
 def test_what_is_kept_is_never_shared_and_lies_before_the_pool() -> None:
