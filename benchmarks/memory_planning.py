@@ -44,13 +44,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds for one problem at most")
     parser.add_argument("--baselines", action="store_true", help="other rules too")
     parser.add_argument("--ablation", action="store_true", help="the exact search with each pruning switched off")
+    parser.add_argument("--files-only", action="store_true", help="leave out the graphs of models, which are compiled first")
     options = parser.parse_args()
     chosen = problems(options.data)
     if not chosen:
         sys.exit(f"no *.csv in {options.data}: name a folder of problems with --data")
     results = [measure(name, buffers, options.seconds) for name, buffers in chosen]
     record: dict[str, Any] = {"results": results, "mean_ratio": mean([r["ratio"] for r in results]), "load_average": os.getloadavg()[0]}
-    results += [measure(name, buffers, options.seconds) for name, buffers in model_problems()]
+    if not options.files_only:
+        results += [measure(name, buffers, options.seconds) for name, buffers in model_problems()]
     if options.baselines:
         record["baselines"] = baselines(chosen)
     if options.ablation:
