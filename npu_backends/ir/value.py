@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Value:
     def __post_init__(self) -> None:
         if not self.name or any(c.isspace() or c in '%"(){}=,:' for c in self.name):
             raise GraphInvalid(f"{self.name!r} is no name of a value", hint='a name has no spaces and none of %"(){}=,:')
-        if self.dtype not in get_args(DType):
+        if self.dtype not in BITS:
             raise GraphInvalid(f"{self.name} has the type {self.dtype!r}; there are {', '.join(BITS)}")
         if not all(isinstance(size, int) and size > 0 for size in self.shape) or self.elements > MAX_ELEMENTS:
             raise GraphInvalid(f"{self.name} has the shape {list(self.shape)}: sizes are positive, and their product at most 2^40")

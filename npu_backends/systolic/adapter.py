@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..ir.op import Op
 from ..ir.value import ARRAYS
 from ..lowered import pack, unpack
 from ..spec import Spec
-from ..tile.kernels import kernel_of
+from ..tile.kernels import kernel_of, nameless
 from ..tile.program import Kernel
 from .capability import refusal
 from .choose import fitting, tiling_of
@@ -62,9 +63,7 @@ class SystolicAdapter:
 
     def cost(self, op: Op, tiling: Tiling | None = None) -> Cost:
         """What `count` says of the operation in a segment. Handing over a segment takes `spec.launch_cycles` more, once."""
-        if not self._kernel(op, tiling).instructions:
-            return NOTHING
-        return cost_of(count(self._kernel(op, tiling), self.spec), self.spec)
+        return _cost(nameless(op), tiling or self.tiling(op), self.spec)
 
     def working_bytes(self, op: Op, tiling: Tiling | None = None) -> int:
         """Of SRAM that the operation's tiles take, two of each where the next one comes in meanwhile."""
@@ -118,6 +117,12 @@ class SystolicAdapter:
 
     def _kernel(self, op: Op, tiling: Tiling | None) -> Kernel:
         return kernel_of(op, fitting(op, tiling or self.tiling(op), self.spec))
+
+
+@lru_cache(maxsize=4096)  # layers are alike
+def _cost(op: Op, tiling: Tiling | None, spec: Spec) -> Cost:
+    kernel = kernel_of(op, fitting(op, tiling, spec))
+    return cost_of(count(kernel, spec), spec) if kernel.instructions else NOTHING
 
 
 def _bind(handle: Loaded, buffers: Mapping[str, NDArray[Any]]) -> tuple[Bound, ...]:

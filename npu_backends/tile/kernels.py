@@ -86,6 +86,7 @@ def kernel_of(op: Op, tiling: Tiling | None) -> Kernel:
     return _kernel(nameless(op), tiling)
 
 
+@lru_cache(maxsize=1 << 14)
 def nameless(op: Op) -> Op:
     """The operation with its values numbered in place of named."""
     numbers: dict[str, str] = {}

@@ -54,7 +54,7 @@ class Kind:
 
 NATIVE = Kind("native", NativeRuntime, 0.0)
 LLAMA_CPP = Kind("llama_cpp", LlamaCppRuntime, 0.3)
-NPU = Kind("npu", open_npu, 0.0, measured=False, layers=3, examples=60)
+NPU = Kind("npu", open_npu, 0.0, measured=False, layers=2, examples=25)
 KINDS = (NATIVE, LLAMA_CPP, NPU)
 
 
