@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...npu_backends.cpu.blas import one_blas_thread
 from . import curve, hull
 from .bootstrap import RESAMPLES, Measured, measure
 from .failures import Failures
@@ -50,6 +51,7 @@ class Assessed:
     risk: Plot | None = field(repr=False, default=None)  # of ours: coverage, risk
 
 
+@one_blas_thread()  # more of them spin more than they compute, and change the last bits of a sum
 def assess(
     rows: Sequence[Outcome], contenders: Mapping[str, Callable[[], Scorer]], *, folds: int = 5, seed: int = 0, resamples: int = RESAMPLES
 ) -> Assessed:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...npu_backends.cpu.blas import one_blas_thread
 from ...shared_protocol.errors import InvalidRequest
 from ..calibration import fit_logistic
 from ..evaluate.folds import fold_of
@@ -39,6 +40,7 @@ class _Fit:
     covariance: Floats
 
 
+@one_blas_thread()
 def train(rows: Sequence[Outcome], *, edge: str = "", cloud: str = "", trained: str = "") -> Model:
     """Learn. `edge`, `cloud` and `trained` (a date) are only written down. The same rows in the same order give the same model.
 
