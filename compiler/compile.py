@@ -26,7 +26,7 @@ from .memory.portfolio import plan as plan_buffers
 from .partition.partition import Partition, partition
 from .partition.pipeline import pipelined_seconds
 from .partition.prices import computing, launching, moving
-from .program import Compiled, Facts, Flash, Lowered, Program, Refusal, Shape
+from .program import Compiled, Facts, Flash, Lowered, Program, Shape
 from .quantise.constants import quantised_constants
 from .quantise.gate import accept
 from .quantise.layout import Scheme, layouts_of
@@ -128,8 +128,7 @@ def compile_program(architecture: Architecture, facts: Facts, shape: Shape, mode
     lowered = tuple(_lowered(segment, layout.plan_of(segment, tilings), chips[segment.chip]) for segment in cut.segments)
     # what a step of decoding is fed is what the step before gave
     pipelined = pipelined_seconds(cut, feedback=shape.rows == 1)
-    refused = tuple(Refusal(one.op, one.kind, one.chip, one.reason) for one in cut.refused)
-    return Program(shape, len(captured.ops), graph, layout, lowered, refused, cut.seconds, pipelined)
+    return Program(shape, len(captured.ops), graph, layout, lowered, cut.refused, cut.seconds, pipelined)
 
 
 def _lowered(segment: Segment, plan: Plan, chip: Adapter) -> Lowered:

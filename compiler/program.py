@@ -13,6 +13,7 @@ from ..npu_backends.ir.graph import Graph
 from ..npu_backends.spec import Spec
 from .memory.layout import Layout
 from .memory.paging import Paging
+from .partition.problem import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,6 @@ class Lowered:
     artifact: Artifact
     cost: Cost  # cycles are of its chip's own clock
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An operation that a chip does not take, and why not."""
-
-    op: str
-    kind: str
-    chip: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
