@@ -25,9 +25,10 @@ def fidelity(model: Model, facts: Facts, texts: Sequence[str] | None = None) -> 
     """
     texts = help_texts() if texts is None else texts
     sequences = [model.tokenizer.encode(text)[:LENGTH] for text in texts]
-    context = min(facts.context, LENGTH + ROWS)
-    sequences = [ids[: context - ROWS] for ids in sequences if ids]
-    source = capture(model.architecture, rows=ROWS, logit_rows=ROWS, context=context, name="source")
+    context = min(facts.context, LENGTH)
+    rows = min(ROWS, context)
+    sequences = [ids[: context // rows * rows] for ids in sequences if ids]  # the last run's padding must fit as well
+    source = capture(model.architecture, rows=rows, logit_rows=rows, context=context, name="source")
     scheme: Scheme = facts.scheme  # type: ignore[assignment]  # layouts_of refuses what is none
     layouts = layouts_of(source, scheme, model, facts.target.weight_formats)
     graph = quantise_graph(source, scheme, layouts=layouts)

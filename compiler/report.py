@@ -90,7 +90,7 @@ class GraphReport(msgspec.Struct, frozen=True):
     seconds_pipelined: float | None  # with the next run's segments beside this one's; None where one waits for the other
     joules: float
     tokens_per_s: float
-    roofline_tokens_per_s: float  # if arithmetic and memory were both fully used and overlapped
+    roofline_tokens_per_s: float  # if memory and the faster of chip and processor were both fully used
     bytes_saved_by_fusion: int
     flow: tuple[FlowReport, ...]  # the first layer, and what stands before and after all of them
     layers: int  # that are like the first

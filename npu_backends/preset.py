@@ -39,6 +39,8 @@ def load_preset(name_or_path: str | Path) -> Spec:
     if str(name_or_path).endswith(".toml"):
         path = Path(name_or_path)
         try:
+            if path.exists() and not path.is_file():
+                raise ValueError("it is no file")  # a pipe would be waited for
             with path.open("rb") as file:
                 content = file.read(LARGEST_FILE + 1)
         except (OSError, ValueError) as error:
@@ -62,7 +64,7 @@ def parse_preset(content: bytes, *, name: str, where: str) -> Spec:
     """A chip from a file's bytes; `where` is what an error calls the file."""
     try:
         document = tomllib.loads(content.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError alone
         raise ConfigError(f"{where}: not TOML: {error}") from None
     try:
         return _spec(document, name)
@@ -137,6 +139,7 @@ def _known_keys(entries: Mapping[str, Any], known: tuple[str, ...], prefix: str)
         if key not in known:
             from difflib import get_close_matches
 
-            near = get_close_matches(key, known, 1)
+            shown = key if key.isprintable() and len(key) <= 60 else repr(key[:60])
+            near = get_close_matches(key[:60], known, 1)
             hint = (f"did you mean {prefix}{near[0]}? " if near else "") + f"known: {', '.join(known)}"
-            raise ConfigError(f"unknown key {prefix}{key}", param=f"{prefix}{key}", hint=hint)
+            raise ConfigError(f"unknown key {prefix}{shown}", param=f"{prefix}{shown}", hint=hint)

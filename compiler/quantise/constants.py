@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...npu_backends.ir.graph import Graph
+from ...npu_backends.ir.kinds import GROUP
 from ...npu_backends.ir.value import Value
 from ...quant.formats import dequantize
 from ...shared_protocol.errors import GraphInvalid
@@ -63,7 +64,9 @@ def _layouts(model: Model, graph: Graph) -> dict[str, Layout]:
             continue
         parts = tuple(part for end in ("codes", "scales", "offsets") if (part := values.get(f"{name}.{end}")))
         fitting = [
-            layout for layout in (CHANNEL, GROUP8, GROUP8_FROM, GROUP4) if parts == parts_of(Value(name, tensor.shape, "f32"), layout)
+            layout
+            for layout in (CHANNEL, GROUP8, GROUP8_FROM, GROUP4)
+            if not (layout.grouped and tensor.shape[-1] % GROUP) and parts == parts_of(Value(name, tensor.shape, "f32"), layout)
         ]
         if not fitting:
             shown = ", ".join(map(str, parts))

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from hybrid.compiler.capture.sequence import SequenceRun
 from hybrid.compiler.compile import compile_model
+from hybrid.compiler.describe import describe
 from hybrid.compiler.memory.paging import page_tasks
 from hybrid.compiler.program import Compiled, Flash, Shape
 from hybrid.npu_backends.ir.op import flat
@@ -107,3 +108,13 @@ def test_progress_names_every_stage_and_reaches_its_end(tiny_llama: Model) -> No
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
     assert seen[-1][1] == seen[-1][2]
     assert any("weights" in what for what, _, _ in seen)
+
+
+def test_no_speed_is_above_its_roof_where_the_processor_beside_the_chip_is_the_faster_one(tiny_llama: Model) -> None:
+    spec = load_preset("systolic-32")
+    array = dataclasses.replace(spec.array, rows=1, cols=1)
+    dram = dataclasses.replace(spec.dram, bytes_per_cycle=65_536.0, latency_cycles=0)
+    small = dataclasses.replace(spec, clock_hz=1e6, array=array, dram=dram)
+    (graph,) = describe(compile_model(tiny_llama, small, context=16, shapes=SHAPES[:1]), None).graphs
+    assert {segment.chip for segment in graph.segments} == {"cpu"}
+    assert graph.tokens_per_s <= graph.roofline_tokens_per_s

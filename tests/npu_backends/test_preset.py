@@ -1,5 +1,6 @@
 """Chips as data: what comes with the product loads and says its sources; what no chip has is refused by its dotted key."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,6 +97,9 @@ def test_requests_under_way_bound_what_a_memory_sustains() -> None:
         ("latency_cycles = 100", "latency_cycles = -1", "dram.latency_cycles"),
         ("bytes = 65536", "bytes = 100", "sram.bytes"),
         ("bytes = 1048576", f"bytes = {10**30}", "dram.bytes"),
+        pytest.param("bytes = 1048576", f"bytes = {10**400}", "dram.bytes", id="beyond a float"),
+        pytest.param("clock_hz = 1e9", f"clock_hz = 0x{'f' * 5000}", "clock_hz", id="beyond what Python writes"),
+        pytest.param("[energy]", '"a\\nb" = 1\n[energy]', "dram.'a\\nb'", id="a key of two lines"),
         ("pj_per_mac = 0.2", "pj_per_mac = 0", "energy.pj_per_mac"),
         ("alignment = 16", "alignment = 24", "alignment"),
         ('["os", "ws"]', '["os", "rs"]', "array.dataflows"),
@@ -146,6 +150,12 @@ def test_a_chip_of_your_own_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not TOML"):
         load_preset(tmp_path / "bad.toml")
+    (tmp_path / "long.toml").write_text(f"clock_hz = {'9' * 5000}")
+    with pytest.raises(ConfigError, match="not TOML"):
+        load_preset(tmp_path / "long.toml")
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(ConfigError, match="it is no file"):
+        load_preset(tmp_path / "pipe.toml")
     (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
     with pytest.raises(ConfigError, match="not TOML"):
         load_preset(tmp_path / "deep.toml")

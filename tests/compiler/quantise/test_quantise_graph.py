@@ -126,3 +126,10 @@ def test_static_scales_are_the_largest_magnitudes_that_were_seen(tiny_llama: Mod
         observe(captured(tiny_llama, 2), constants, [IDS])
     with pytest.raises(CompileError, match="takes tokens"):
         observe(step, constants, [[]])
+
+
+def test_a_matrix_of_less_than_a_group_of_inputs_has_constants(tiny_llama: Model) -> None:
+    model = random_network(tiny_llama, weights="F32", ffn_size=31)
+    graph = quantise_graph(captured(model, 1), "w4a8", layouts=layouts_of(captured(model, 1), "w4a8", model))
+    constants = quantised_constants(model, graph)
+    assert {value.name: value.shape for value in graph.constants} == {name: array.shape for name, array in constants.items()}
