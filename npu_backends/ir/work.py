@@ -26,15 +26,12 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    product: Product | None
-    elementwise: int  # float operations outside of the product
+    product: Product | None  # the largest, where fused attention has two
+    macs: int  # of all products
+    elementwise: int  # float operations outside of the products
     bytes_in: int  # of inputs that change
     bytes_weights: int  # of what does not
     bytes_out: int
-
-    @property
-    def macs(self) -> int:
-        return self.product.macs if self.product else 0
 
 
 # float operations per element of the first output
@@ -88,14 +85,17 @@ def work_of(op: Op) -> Work:
         weights = {value.name: _weight_bytes(inner, value) for inner in op.body for value in _weights(inner) if value.name not in made}
         return Work(
             product=max(products, key=lambda product: product.macs, default=None),
+            macs=sum(part.macs for part in parts),
             elementwise=sum(part.elementwise for part in parts),
             bytes_in=sum(value.bytes for value in op.inputs if value.name not in weights),
             bytes_weights=sum(weights.values()),
             bytes_out=_bytes_out(op),
         )
     weights = {value.name: _weight_bytes(op, value) for value in _weights(op)}
+    product = product_of(op)
     return Work(
-        product=product_of(op),
+        product=product,
+        macs=product.macs if product else 0,
         elementwise=ELEMENTWISE[op.kind] * op.outputs[0].elements if op.kind != "cache_write" else op.inputs[1].elements,
         bytes_in=sum(value.bytes for value in op.inputs if value.name not in weights and not _overwritten(op, value)),
         bytes_weights=sum(weights.values()),

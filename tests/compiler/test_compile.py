@@ -118,3 +118,12 @@ def test_no_speed_is_above_its_roof_where_the_processor_beside_the_chip_is_the_f
     (graph,) = describe(compile_model(tiny_llama, small, context=16, shapes=SHAPES[:1]), None).graphs
     assert {segment.chip for segment in graph.segments} == {"cpu"}
     assert graph.tokens_per_s <= graph.roofline_tokens_per_s
+
+
+def test_fusing_leaves_as_much_to_multiply_as_there_was(tiny_llama: Model) -> None:
+    """Attention has two products in one operation."""
+    (graph,) = describe(compile_model(tiny_llama, load_preset("systolic-32"), context=16, shapes=SHAPES[:1]), None).graphs
+    hidden, query, kv, inner, layers, rows = 64, 64, 32, 96, 2, 8
+    a_layer = rows * (2 * hidden * query + 2 * hidden * kv + 3 * hidden * inner + 2 * query * 16)
+    assert graph.macs == layers * a_layer + hidden * 320
+    assert sum(op.macs for op in graph.ops) == graph.macs
