@@ -80,6 +80,7 @@ def _graph(program: Program, chips: dict[str, Adapter], target: Spec) -> GraphRe
         cycles=program.cost_on(NPU).cycles,
         seconds=program.seconds,
         seconds_pipelined=program.pipelined,
+        stalls_seconds=program.paging.stalls / target.clock_hz if program.paging else 0.0,
         joules=sum(lowered.cost.joules for lowered in program.segments),
         tokens_per_s=rows / program.seconds,
         roofline_tokens_per_s=rows / max(macs / peak, _least_bytes(works) / pace),

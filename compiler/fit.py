@@ -46,7 +46,7 @@ def _too_large(facts: Facts, needed: Mapping[str, int]) -> DoesNotFit:
     else:
         hint = (
             "no context fits: take a smaller model or fewer bits a weight, a chip with "
-            f"{weights + cache + working:,} bytes, or name a storage to page the weights from"
+            f"{weights + cache + working:,} bytes, or name a storage to page the weights from (--storage)"
         )
     return DoesNotFit(f"{facts.model} needs {found}; {facts.target.name} has {memory:,}", hint=hint)
 

@@ -88,6 +88,7 @@ class GraphReport(msgspec.Struct, frozen=True):
     cycles: int  # of the chip, its segments one after the other
     seconds: float  # of one run, segments of both chips one after the other, transfers included
     seconds_pipelined: float | None  # with the next run's segments beside this one's; None where one waits for the other
+    stalls_seconds: float  # of `seconds`: waiting for pages of weights; 0.0 where all of them are in memory
     joules: float
     tokens_per_s: float
     roofline_tokens_per_s: float  # if memory and the faster of chip and processor were both fully used

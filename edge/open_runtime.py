@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from ..shared_protocol.errors import ConfigError
@@ -13,9 +14,16 @@ RUNTIMES: tuple[RuntimeName, ...] = get_args(RuntimeName)
 
 
 def open_runtime(
-    model: Model, runtime: RuntimeName = "native", *, threads: int | None = None, context: int | None = None, target: str | None = None
+    model: Model,
+    runtime: RuntimeName = "native",
+    *,
+    threads: int | None = None,
+    context: int | None = None,
+    target: str | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> EdgeRuntime:
-    """Open `model`. `target`: the chip of "npu", a preset or a TOML file.
+    """Open `model`. `target`: the chip of "npu", a preset or a TOML file. `progress` hears of stages that take long: what, and how many of
+    how many are done.
 
     Raises ConfigError for a runtime that is not known or not installed, a target of one that has none, and what opening it raises.
     """
@@ -30,7 +38,8 @@ def open_runtime(
 
         return LlamaCppRuntime(model, threads=threads, context=context)
     if runtime == "npu":
+        from ..compiler.compile import silent
         from .npu.open import open_npu
 
-        return open_npu(model, threads, context, target=target)
+        return open_npu(model, threads, context, target=target, progress=progress or silent)
     raise ConfigError(f"the runtime {runtime!r} is not known", param="runtime", hint=" or ".join(RUNTIMES))

@@ -10,6 +10,7 @@ import msgspec
 from .output import Progress, json_option, megabytes, print_json, print_table
 
 SCHEMES = ("w8a8", "w4a8")  # as compiler/quantise has them, which would load NumPy for --help
+PAGE_LATENCY_S = 100e-6  # of a phone's flash, for a page of 512 KB
 
 
 @click.command("compile")
@@ -17,12 +18,23 @@ SCHEMES = ("w8a8", "w4a8")  # as compiler/quantise has them, which would load Nu
 @click.option("--target", default="ethos-u85-2048", show_default=True, help="A preset's name, or a chip of your own as a .toml file.")
 @click.option("--scheme", type=click.Choice(SCHEMES), default="w8a8", show_default=True, help="Bits of weights and activations.")
 @click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or what the model knows.")
+@click.option(
+    "--storage", type=click.FloatRange(0, min_open=True), help="GB/s of a storage to page weights from that memory does not hold."
+)
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write report.json, report.html and traces there.")
 @click.option("--check/--no-check", default=None, help="Compare with the float32 source over a text; default: with --report.")
 @click.option("--targets", is_flag=True, help="List the presets instead.")
 @json_option
 def compile_command(
-    model: str | None, target: str, scheme: str, context: int | None, report: Path | None, check: bool | None, targets: bool, as_json: bool
+    model: str | None,
+    target: str,
+    scheme: str,
+    context: int | None,
+    storage: float | None,
+    report: Path | None,
+    check: bool | None,
+    targets: bool,
+    as_json: bool,
 ) -> None:
     """Compile MODEL for the chip of --target, and say what it would cost there.
 
@@ -37,6 +49,7 @@ def compile_command(
     from ...compiler.cache import compiled_for
     from ...compiler.describe import describe
     from ...compiler.fidelity import fidelity
+    from ...compiler.program import Flash
     from ...compiler.report import ArtifactReport
     from ...compiler.trace import trace
     from ...edge.checks import chosen_context
@@ -53,6 +66,7 @@ def compile_command(
             chip,
             scheme=scheme,
             context=chosen_context(context, loaded.card),
+            storage=None if storage is None else Flash(storage * 1e9, PAGE_LATENCY_S),
             progress=lambda what, done, total: progress(f"{what} ({done} of {total})", 0, None),
             always_keep=True,
         )
@@ -85,6 +99,9 @@ def compile_command(
             (graph.name, graph.rows, f"{graph.cycles:,}", f"{graph.seconds * 1e3:.3f}", f"{graph.tokens_per_s:,.1f}", f"{share:.0%}", plans)
         )
     print_table(("RUN", "TOKENS", "CYCLES", "MS", "TOKENS/S", "OF ROOFLINE", "MEMORY PLANS (OVER THE BOUND)"), rows)
+    for graph in made.graphs:
+        if graph.stalls_seconds:
+            click.echo(f"{graph.name}: {graph.stalls_seconds * 1e3:.3f} ms of a run waits for weights that memory does not hold")
     refused = {(one.kind, one.reason): one for graph in made.graphs for one in graph.refused}
     for one in refused.values():
         click.echo(f"on the processor: {one.kind}, {one.count} times a run: {one.reason}")

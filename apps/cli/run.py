@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .answer_options import answer_options
-from .output import json_option, print_json
+from .output import Progress, json_option, print_json
 from .terminal import Writer, leave_closed_pipe, say, tokens_per_s
 
 if TYPE_CHECKING:
@@ -41,7 +41,18 @@ def run(model: str, prompt: str | None, as_json: bool, **options: Any) -> None:
     if options["system"] is not None:
         messages.insert(0, {"role": "system", "content": options["system"]})
     prompt_ids = loaded.render_chat(messages)  # before the weights are made ready: what is wrong with it is said at once
-    runtime = open_runtime(loaded, options["runtime"], threads=options["threads"], context=options["context"], target=options["target"])
+    progress = Progress()
+    try:
+        runtime = open_runtime(
+            loaded,
+            options["runtime"],
+            threads=options["threads"],
+            context=options["context"],
+            target=options["target"],
+            progress=lambda what, done, total: progress(f"compiling: {what} ({done} of {total})", 0, None),
+        )
+    finally:
+        progress.close()
     try:
         answer = Session(runtime, loaded).generate(prompt_ids, params)
         load_s = time.monotonic() - began

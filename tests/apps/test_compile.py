@@ -1,12 +1,14 @@
 """`hybrid compile`: what it prints, writes and refuses, on a tiny model."""
 
 import json
+import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from hybrid.apps.cli.main import cli
-from hybrid.shared_protocol.errors import HybridError
+from hybrid.shared_protocol.errors import DoesNotFit, HybridError
 from hybrid.tests.support.html_page import checked
 
 
@@ -55,6 +57,18 @@ def test_people_read_a_table(home: Path, tiny_llama_path: Path) -> None:
         "decode",
     ]
     assert any(line.startswith("on the processor: ") and "f16" in line for line in lines)
+
+
+def test_weights_beyond_the_memory_need_a_storage_and_others_wait_for_none(home: Path, tiny_llama_path: Path, tmp_path: Path) -> None:
+    preset = (files("hybrid.npu_backends.presets") / "ethos-u85-256.toml").read_text()
+    (memory,) = re.findall(r"^\[dram\]\nbytes = \{ value = ([0-9_]+)", preset, re.MULTILINE)
+    chip = tmp_path / "small.toml"
+    chip.write_text(preset.replace(memory, "100_000"))
+    arguments = (tiny_llama_path, "--target", chip, "--context", "64")
+    error = run(*arguments).exception
+    assert isinstance(error, DoesNotFit) and "--storage" in str(error)
+    fitting = json.loads(run(tiny_llama_path, "--target", "ethos-u85-256", "--context", "64", "--storage", "0.5", "--json").stdout)
+    assert all(graph["stalls_seconds"] == 0 for graph in fitting["graphs"])
 
 
 def test_chips_are_listed_without_a_model() -> None:
