@@ -9,10 +9,11 @@ from ..base import Tiling
 from ..ir.kinds import GROUP
 from ..ir.op import Op, flat
 from ..spec import Spec
+from ..tile.computations import key_of
 from ..tile.kernels import kernel_of, nameless
 from ..tile.kernels import refusal as no_kernel
 from .choose import check_room
-from .intrinsics import INTRINSICS, key_of
+from .intrinsics import INTRINSICS
 
 WHOLE = Tiling("os", 1 << 40, 1 << 40, GROUP << 40, "mnk")  # every product in one tile: the fewest instructions to look at
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from ..ir.value import BITS
 from ..spec import Spec
+from ..tile.computations import key_of
 from ..tile.program import Instruction, Kernel, Part
 from .cycles import gemm_cycles, operand_traffic
 from .dma import load_cycles, store_cycles
-from .intrinsics import INTRINSICS, key_of
+from .intrinsics import INTRINSICS
 from .timeline import Task
 
 

@@ -1,30 +1,23 @@
-"""A lowered segment: kernels, and which values each operation runs its kernel on. Operations of the same shape share one."""
+"""A lowered segment: kernels, and which values each operation runs its kernel on; checked before any of it runs."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 
-import msgspec
-
 from ...shared_protocol.errors import ArtifactRejected
-from ..ir.op import Op, flat
 from ..ir.value import Value
 from ..lowered import Lowered
 from ..spec import Spec
+from ..tile.calls import Call, call_of
+from ..tile.computations import key_of
+from ..tile.execute import scratch_bytes
 from ..tile.program import Kernel
 from ..tile.verify import verify
-from .execute import scratch_bytes
-from .intrinsics import INTRINSICS, key_of
+from .intrinsics import INTRINSICS
 
 ABI = "systolic-1"
 LARGEST_SCRATCH = 8  # times the SRAM: what the simulation of a kernel holds, floats of codes among it
-
-
-class Call(msgspec.Struct, frozen=True, array_like=True):
-    kernel: int
-    operands: tuple[str, ...]  # values by name: inputs, then outputs
-    views: tuple[tuple[str, str], ...]  # (before, after): the same memory in a good plan; else what is there is moved first
 
 
 class Program(Lowered, frozen=True, forbid_unknown_fields=True):
@@ -36,16 +29,6 @@ class Program(Lowered, frozen=True, forbid_unknown_fields=True):
 def chip_of(spec: Spec) -> str:
     """The name of a chip, and a digest of its numbers."""
     return f"{spec.name} {hashlib.sha256(repr(spec).encode()).hexdigest()[:16]}"
-
-
-def call_of(op: Op, kernel: int) -> Call:
-    operands = tuple(value.name for value in (*op.inputs, *op.outputs))
-    views = [
-        (inner.inputs[0].name, inner.outputs[0].name)
-        for inner in flat((op,))
-        if inner.kind == "cache_write" or (inner.kind == "reshape" and op.kind != "fused")
-    ]
-    return Call(kernel, operands, tuple(view for view in views if set(view) <= set(operands)))
 
 
 def check(program: Program, spec: Spec) -> None:

@@ -1,4 +1,4 @@
-"""What the chip's intrinsics compute, into tiles that are there: the arithmetic of ../ir/semantics.py, step by step, to the bit.
+"""What instructions compute, into tiles that are there: the arithmetic of ../ir/semantics.py, step by step, to the bit.
 
 Int8 products run as float32 ones, at most 1,024 deep, whose sums float32 holds exactly; `Workspace` has the room for their operands.
 """

@@ -1,4 +1,4 @@
-"""Run kernels: tiles come from planned buffers into the chip's memory, are computed there, and go back. Nothing is allocated that grows."""
+"""Run kernels: tiles come from planned buffers into a scratch memory, are computed there, and go back. Nothing is allocated that grows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from ...shared_protocol.errors import InvalidRequest
 from ..ir.semantics import Array, visible
 from ..ir.value import ARRAYS
-from ..tile.program import SEEN, Instruction, Kernel, Part
+from .computations import COMPUTATIONS, key_of, workspace_floats
 from .compute import Computation, Workspace
-from .intrinsics import INTRINSICS, key_of, workspace_floats
+from .program import SEEN, Instruction, Kernel, Part
 
 Step = Callable[[Sequence[Array]], None]  # one instruction, given the operands as flat arrays
 LINE = 64  # bytes
 
 
 def scratch_bytes(kernel: Kernel) -> int:
-    """Of memory for all slots of a kernel in the simulation, where a code of four bits takes a byte."""
+    """Of memory for all slots of a kernel when it runs in NumPy, where a code of four bits takes a byte."""
     return sum(-(-slot.elements * ARRAYS[slot.dtype].itemsize // LINE) * LINE for slot in kernel.slots)
 
 
@@ -26,12 +26,12 @@ def new_workspace(kernels: Sequence[Kernel]) -> Workspace:
     return Workspace(np.zeros(max(map(workspace_floats, kernels), default=0), np.float32))
 
 
-def bind(kernel: Kernel, sram: Array, space: Workspace) -> list[Step]:
-    """A kernel's instructions with its slots at their places in `sram`, bytes."""
+def bind(kernel: Kernel, scratch: Array, space: Workspace) -> list[Step]:
+    """A kernel's instructions with its slots at their places in `scratch`, bytes."""
     slots, at = [], 0
     for slot in kernel.slots:
         size = slot.elements * ARRAYS[slot.dtype].itemsize
-        slots.append(sram[at : at + size].view(ARRAYS[slot.dtype]))
+        slots.append(scratch[at : at + size].view(ARRAYS[slot.dtype]))
         at += -(-size // LINE) * LINE
     return [_bind(kernel, instruction, slots, space) for instruction in kernel.instructions]
 
@@ -44,7 +44,7 @@ def _bind(kernel: Kernel, instruction: Instruction, slots: Sequence[Array], spac
             return _store(instruction.out[0], _view(slots, instruction.ins[0], space))
         case "see":
             return _see(instruction, space)
-    run = INTRINSICS[key_of(kernel, instruction)].run
+    run = COMPUTATIONS[key_of(kernel, instruction)]
     if all(part.fixed for part in (*instruction.out, *instruction.ins)):
         out = [_view(slots, part, space) for part in instruction.out]
         return _computed(run, space, out, [_view(slots, part, space) for part in instruction.ins], instruction.numbers)
