@@ -10,6 +10,7 @@ A folder appears by one rename. Every byte is hashed again when it is opened, an
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -137,8 +138,8 @@ def _read_constants(folder: Path, head: Head) -> Mapping[str, NDArray[Any]]:
     constants = {}
     for name, one in head.constants.items():
         kind = ARRAYS[one.dtype]
-        end = one.offset + int(np.prod(one.shape)) * kind.itemsize
-        if one.offset % kind.itemsize or not 0 <= one.offset <= end <= size:
+        end = one.offset + math.prod(one.shape) * kind.itemsize
+        if one.offset % kind.itemsize or min(one.shape, default=1) < 1 or not 0 <= one.offset <= end <= size:
             raise _rejected(folder, f"the constant {name} stands outside {CONSTANTS}")
         constants[name] = np.asarray(content[one.offset : end]).view(kind).reshape(one.shape)
     return constants

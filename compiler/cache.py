@@ -63,7 +63,7 @@ def compiled_for(
     folder = (Store().root if root is None else root) / FOLDER / key_of(facts)
     if folder.is_dir():
         try:
-            compiled = read(folder, file_hash=model.card.file_hash)
+            compiled = _asked_for(read(folder, file_hash=model.card.file_hash), facts, folder)
             with suppress(OSError):
                 os.utime(folder)
             return Found(compiled, folder, True, hash_of(folder))
@@ -76,9 +76,17 @@ def compiled_for(
         digest = write(compiled, folder)
         _prune(folder)
         return Found(read(folder), folder, False, digest)  # mapped, and what was compiled in memory is let go
-    except OSError as error:
-        log.info("the compiled model is not kept, the next start compiles again: %s", error)
+    except (OSError, ArtifactRejected) as error:  # rejected: another process has just put its own in this one's place
+        log.warning("the compiled model is not kept, the next start compiles again: %s", error)
         return Found(compiled, None, False, None)
+
+
+def _asked_for(compiled: Compiled, facts: Facts, folder: Path) -> Compiled:
+    """Under the name that the model has now. Raises ArtifactRejected for one that was moved here from another key."""
+    if dataclasses.replace(compiled.facts, model=facts.model) != facts:
+        other = f"{compiled.facts.scheme}, {compiled.facts.context} tokens, {compiled.facts.target.name}"
+        raise ArtifactRejected(f"the artifact {folder} is refused: it is of something else ({other})", hint="compile again")
+    return dataclasses.replace(compiled, facts=facts)
 
 
 def key_of(facts: Facts) -> str:

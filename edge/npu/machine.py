@@ -47,20 +47,26 @@ class Machine:
     def __init__(self, compiled: Compiled, adapters: Mapping[str, Adapter]) -> None:
         """Raises ArtifactRejected where a chip has no adapter here, an adapter does not take its segment, or programs disagree on where
         a state stands."""
+        memory = compiled.facts.target.sram.bytes + compiled.facts.target.dram.bytes
+        if sum(compiled.arenas.values()) > memory:
+            raise ArtifactRejected(f"its arenas are {sum(compiled.arenas.values()):,} bytes, the chip has {memory:,}", hint="compile again")
         self.arenas: dict[str, NDArray[np.uint8]] = {name: _aligned(size) for name, size in compiled.arenas.items()}
         self.runnables = tuple(self._open(program, compiled.constants, adapters) for program in compiled.programs)
         _check_states(compiled.programs)
 
     def _open(self, program: Program, constants: Mapping[str, NDArray[Any]], adapters: Mapping[str, Adapter]) -> Runnable:
         views = self._views(program)
+        wanted = {"ids": program.shape.rows, "position": 1, "logit_index": program.shape.logit_rows, "logits": program.shape.logit_rows}
+        if any(name not in views or len(views[name]) != size for name, size in wanted.items()):
+            raise ArtifactRejected(f"{program.shape.name} is of other rows than its graph", hint="compile again")
         steps = []
         for lowered in program.segments:
             adapter = adapters.get(lowered.segment.chip)
             if adapter is None:
                 raise ArtifactRejected(f"{lowered.segment.name} is for the chip {lowered.segment.chip!r}, which is not here")
-            wanted = {value.name for value in lowered.segment.graph.values()} & views.keys()
+            used = {value.name for value in lowered.segment.graph.values()} & views.keys()
             handle = adapter.load(lowered.artifact, constants)
-            steps.append(_Step(adapter, handle, {name: views[name] for name in wanted}))
+            steps.append(_Step(adapter, handle, {name: views[name] for name in used}))
         return Runnable(program, tuple(steps), views["ids"], views["position"], views["logit_index"], views["logits"])
 
     def _views(self, program: Program) -> Arrays:
@@ -69,10 +75,12 @@ class Machine:
         for value in program.graph.values():
             if value.name in constants:
                 continue
-            place = program.layout.placements[value.name]
-            kind = ARRAYS[value.dtype]
-            part = self.arenas[place.arena][place.offset : place.offset + value.elements * kind.itemsize]
-            views[value.name] = part.view(kind).reshape(value.shape)
+            place, kind = program.layout.placements.get(value.name), ARRAYS[value.dtype]
+            arena = self.arenas.get(place.arena) if place else None
+            end = place.offset + value.elements * kind.itemsize if place else 0
+            if place is None or arena is None or place.offset < 0 or place.offset % kind.itemsize or end > len(arena):
+                raise ArtifactRejected(f"{program.shape.name} has no place for {value}", hint="compile again")
+            views[value.name] = arena[place.offset : end].view(kind).reshape(value.shape)
         return views
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from hybrid.compiler import cache
-from hybrid.compiler.artifact import CONSTANTS, HEAD, PROGRAMS, hash_of, read, write
+from hybrid.compiler.artifact import CONSTANTS, HEAD, PROGRAMS, Head, hash_of, read, write
 from hybrid.compiler.cache import compiled_for
 from hybrid.compiler.compile import compile_model
 from hybrid.compiler.program import Compiled, Shape
@@ -134,3 +136,35 @@ def test_a_small_model_is_not_kept_and_only_so_many_are(tiny_llama: Model, tmp_p
         assert found.folder is not None
         os.utime(found.folder, (number, number))
     assert [find(context).cached for context in (9, 10, 8)] == [True, True, False]
+
+
+def test_an_artifact_under_the_key_of_another_is_not_taken_for_it(tiny_llama: Model, tmp_path: Path) -> None:
+    def find(context: int) -> cache.Found:
+        return compiled_for(tiny_llama, TARGET, scheme="w8a8", context=context, shapes=[Shape(1, 1)], root=tmp_path, always_keep=True)
+
+    short, long = find(8), find(9)
+    assert short.folder is not None and long.folder is not None
+    shutil.rmtree(long.folder)
+    shutil.copytree(short.folder, long.folder)
+    again = find(9)
+    assert not again.cached and again.compiled.facts.context == 9
+
+
+def test_what_another_process_removes_at_once_is_used_all_the_same(
+    tiny_llama: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_prune", shutil.rmtree)
+    found = compiled_for(tiny_llama, TARGET, scheme="w8a8", context=8, shapes=[Shape(1, 1)], root=tmp_path, always_keep=True)
+    assert found.folder is None and found.compiled.constants
+
+
+@pytest.mark.parametrize("shape", [[1 << 40, 1 << 40], [-64], [1 << 62, 64]])
+def test_a_constant_of_an_impossible_shape_is_refused(folder: Path, shape: list[int]) -> None:
+    head = msgspec.json.decode((folder / HEAD).read_bytes(), type=Head)
+    name = next(iter(head.constants))
+    changed = {**head.constants, name: msgspec.structs.replace(head.constants[name], shape=tuple(shape))}
+    false = msgspec.structs.replace(head, constants=changed, sha256="")
+    sha256 = hashlib.sha256(msgspec.json.encode(false, order="sorted")).hexdigest()
+    (folder / HEAD).write_bytes(msgspec.json.encode(msgspec.structs.replace(false, sha256=sha256)))
+    with pytest.raises(ArtifactRejected, match="stands outside"):
+        read(folder)

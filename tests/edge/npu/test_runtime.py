@@ -155,6 +155,21 @@ def test_an_artifact_of_another_model_or_chip_or_with_scattered_states_is_refuse
         opened(tiny_llama, dataclasses.replace(compiled, programs=(*compiled.programs[:-1], elsewhere)))
 
 
+def test_a_program_that_does_not_fit_itself_or_its_chip_is_refused(tiny_llama: Model, compiled: Compiled) -> None:
+    first, *rest = compiled.programs
+    there = first.layout.placements
+    for name, place in (("embedding", Placement("dram", 1 << 40, 8)), ("ids", Placement("x", 0, 64)), ("ids", Placement("dram", -64, 64))):
+        layout = dataclasses.replace(first.layout, placements={**there, name: place})
+        with pytest.raises(ArtifactRejected, match=f"no place for {name}"):
+            opened(tiny_llama, dataclasses.replace(compiled, programs=(dataclasses.replace(first, layout=layout), *rest)))
+    with pytest.raises(ArtifactRejected, match="of other rows"):
+        opened(tiny_llama, dataclasses.replace(compiled, programs=(dataclasses.replace(first, shape=Shape(16, 2)), *rest)))
+    huge = {**first.layout.plans, "dram": dataclasses.replace(first.layout.plans["dram"], size=1 << 50)}
+    layout = dataclasses.replace(first.layout, plans=huge)
+    with pytest.raises(ArtifactRejected, match="its arenas are"):
+        opened(tiny_llama, dataclasses.replace(compiled, programs=(dataclasses.replace(first, layout=layout), *rest)))
+
+
 def test_it_is_opened_by_name_with_any_chip_and_a_target_is_for_it_alone(tiny_llama: Model) -> None:
     runtime = open_runtime(tiny_llama, "npu", context=16, target="systolic-32")
     assert "systolic-32" in runtime.kernel_id and runtime.context == 16
