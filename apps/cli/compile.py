@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from ...shared_protocol.errors import ConfigError
 from .output import Progress, json_option, megabytes, print_json, print_table
 
 SCHEMES = ("w8a8", "w4a8")  # as compiler/quantise has them, which would load NumPy for --help
@@ -58,6 +59,8 @@ def compile_command(
     from .load import load_or_pull
 
     chip = load_preset(target)
+    if report is not None:
+        _make(report)  # before minutes of work are lost to it
     loaded = load_or_pull(model)
     progress = Progress()
     try:
@@ -81,7 +84,6 @@ def compile_command(
             kept = ArtifactReport(str(found.folder), found.sha256, found.compiled.facts.compiler, size, found.cached)
         made = describe(found.compiled, kept, agreement)
         if report is not None:
-            report.mkdir(parents=True, exist_ok=True)
             (report / "report.json").write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
             (report / "report.html").write_text(compiled_page(made))
             for program in found.compiled.programs:
@@ -110,8 +112,17 @@ def compile_command(
         click.echo(f"{told} of {made.fidelity.tokens} tokens")
     if kept is not None:
         click.echo(f"{'was kept' if kept.cached else 'kept'} in {kept.path}, {megabytes(kept.bytes)}, sha256 {kept.sha256[:12]}")
+    else:
+        click.echo("not kept: nothing can be written below HYBRID_HOME, so --runtime npu compiles it again")
     if report is not None:
         click.echo(f"report in {report / 'report.html'}")
+
+
+def _make(report: Path) -> None:
+    try:
+        report.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"no report can be written to {report}: {error.strerror}", param="report", hint="name a folder") from None
 
 
 def _list_targets(as_json: bool) -> None:

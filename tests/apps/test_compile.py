@@ -92,3 +92,14 @@ def test_what_cannot_be_compiled_is_said(home: Path, tiny_llama_path: Path, argu
 
 def test_without_a_model_it_asks_for_one() -> None:
     assert run().exit_code == 2
+
+
+def test_where_nothing_can_be_written_it_is_said(
+    home: Path, tiny_llama_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    error = run(tiny_llama_path, "--report", tmp_path / "file" / "report").exception
+    assert isinstance(error, HybridError) and "no report can be written" in str(error)
+    monkeypatch.setenv("HYBRID_HOME", str(tmp_path / "file"))
+    found = run(tiny_llama_path, "--target", "systolic-32", "--context", "1")
+    assert found.exit_code == 0 and "not kept" in found.stdout
