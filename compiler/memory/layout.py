@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ...npu_backends.base import Placement, Plan, Segment, Tiling
 from ...npu_backends.ir.graph import Graph
-from ...shared_protocol.errors import PlanInvalid
 from .alias import Merged, merge
+from .bound import lower_bound
 from .buffer import Buffer
 from .lifetimes import ON_CHIP, OUTSIDE, STATES, TILES, Needs, lifetimes, states_of
 from .plan import MemoryPlan
+from .spill import leaving
 from .verifier import verify, verify_plan
 
 Planner = Callable[[Sequence[Buffer]], MemoryPlan]
@@ -53,64 +56,43 @@ def lay_out(
     """Plan all arenas. `scratch`: bytes of the memory of each chip that has one of its own; what does not fit there stands outside, and
     without `keeps` everything but the tiles does: a chip whose operations load all they read. For the rest see lifetimes.
 
-    Where too much lives at once, what is read least often leaves the chip, of equals the largest. Raises PlanInvalid when tiles alone are
-    more than the chip has.
+    Where too much lives at once, values leave the chip (spill); what moves most comes back where room was left in the end. Raises
+    MemoryTooSmall when tiles alone are more than the chip has.
     """
     capacity = min((scratch or {}).values(), default=0)
-    reads: dict[str, int] = {}
-    for segment in segments:
-        for op in segment.graph.ops:
-            for value in op.inputs:
-                reads[value.name] = reads.get(value.name, 0) + 1
-    outside: set[str] = set()
-    room = capacity
+    reads = Counter(value.name for segment in segments for op in segment.graph.ops for value in op.inputs)
+    bytes_of = {value.name: value.bytes for value in graph.values()}
+    asked = partial(
+        lifetimes, graph, segments, alignment=alignment, scratch=(scratch or {}) if keeps else (), staging=staging, overlaps=overlaps
+    )
+    groups: list[frozenset[str]] = []  # values outside, those together that share a place
+    gaps = 0
     while True:
-        needs = lifetimes(
-            graph,
-            segments,
-            alignment=alignment,
-            scratch=(scratch or {}) if keeps else (),
-            outside=outside,
-            staging=staging,
-            overlaps=overlaps,
-        )
-        merged = {name: merge(one.buffers, one.views, one.pairs) for name, one in needs.items()}
-        on_chip = planner(merged[ON_CHIP].buffers)
+        inner = _merged(asked(outside=frozenset().union(*groups))[ON_CHIP])
+        on_chip = planner(inner.buffers)
         if on_chip.size <= capacity:
             break
-        # above the bound the planner leaves gaps: then a little less must live at once
-        room -= on_chip.size - capacity if on_chip.bound <= room else 0
-        outside |= _leaving(merged[ON_CHIP], reads, room)
-    plans = {ON_CHIP: on_chip, OUTSIDE: planner(merged[OUTSIDE].buffers)}
-    states = states_of(graph, alignment)
-    needs, merged = {**needs, STATES: states}, {**merged, STATES: merge(states.buffers, states.views)}
-    plans[STATES] = planner(merged[STATES].buffers)
+        if on_chip.bound + gaps <= capacity:  # above the bound the planner leaves gaps: then a little less must live at once
+            gaps += on_chip.size - capacity
+        groups += leaving(inner, reads, capacity, TILES, gaps)
+    for group in sorted(groups, key=lambda group: (-sum(bytes_of[name] * reads[name] for name in group), sorted(group))):
+        fewer = [other for other in groups if other != group]
+        inner = _merged(asked(outside=frozenset().union(*fewer))[ON_CHIP])
+        if lower_bound(inner.buffers) <= capacity and (again := planner(inner.buffers)).size <= capacity:
+            groups, on_chip = fewer, again
+    outside = frozenset().union(*groups)
+    needs = {**asked(outside=outside), STATES: states_of(graph, alignment)}
+    merged = {name: _merged(one) for name, one in needs.items()}
+    plans = {ON_CHIP: on_chip, OUTSIDE: planner(merged[OUTSIDE].buffers), STATES: planner(merged[STATES].buffers)}
     capacities = {ON_CHIP: capacity, OUTSIDE: None, STATES: None}
     placements: dict[str, Placement] = {}
     for name, plan in plans.items():
         placements |= _placed(name, needs[name], merged[name], plan)
-    return Layout(placements, plans, capacities, frozenset(outside))
+    return Layout(placements, plans, capacities, outside)
 
 
-def _leaving(merged: Merged, reads: Mapping[str, int], room: int) -> set[str]:
-    """Values that are to leave the chip, so that at no step more than `room` bytes of it are taken."""
-    groups = {buffer.id: buffer for buffer in merged.buffers}
-    members: dict[str, list[str]] = {}
-    for name, (group, _) in merged.places.items():
-        members.setdefault(group, []).append(name)
-    worth = {id: (sum(reads.get(name, 0) for name in names), -groups[id].extent, id) for id, names in members.items()}
-    live: dict[str, Buffer] = {}
-    left: set[str] = set()
-    for buffer in sorted(groups.values(), key=lambda one: (one.lower, one.id)):
-        live = {id: other for id, other in live.items() if other.upper > buffer.lower} | {buffer.id: buffer}
-        while sum(one.extent for one in live.values()) > room:
-            may = [id for id in live if not id.endswith(TILES)]
-            if not may:
-                raise PlanInvalid(f"{buffer.id} alone takes more than the {room} bytes that the chip has for values and tiles")
-            chosen = min(may, key=lambda id: worth[id])
-            del live[chosen]
-            left |= set(members[chosen])
-    return left
+def _merged(needs: Needs) -> Merged:
+    return merge(needs.buffers, needs.views, needs.pairs)
 
 
 def _placed(arena: str, needs: Needs, merged: Merged, plan: MemoryPlan) -> dict[str, Placement]:

@@ -13,12 +13,11 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 
 from .alias import InPlace, View
-from .arena import Arena, Wanted
 from .buffer import Buffer
 from .errors import PlanFault
 from .plan import MemoryPlan
 
-FAULTS = ("missing", "foreign", "negative", "alignment", "capacity", "overlap", "view", "in_place", "size", "bound", "arena")
+FAULTS = ("missing", "foreign", "negative", "alignment", "capacity", "overlap", "view", "in_place", "size", "bound")
 
 
 def verify_plan(plan: MemoryPlan, capacity: int | None = None) -> None:
@@ -63,31 +62,6 @@ def verify(
     _check_pairs(rows, offsets, list(pairs), inner, lives)
     _sweep([(lives[id][0], lives[id][1], offsets[id], offsets[id] + _bytes(b), id) for id, b in rows.items() if id not in inner])
     return max((offsets[id] + _bytes(b) for id, b in rows.items()), default=0)
-
-
-def verify_arenas(wanted: Sequence[Wanted], arenas: Sequence[Arena], places: Mapping[str, tuple[str, int]]) -> None:
-    """Prove places (arena, offset) of buffers over several arenas; what is kept meets nobody at any step. Raises PlanFault."""
-    end = max((w.buffer.upper for w in wanted), default=1)
-    rows: dict[str, list[Buffer]] = {arena.name: [] for arena in arenas}
-    offsets: dict[str, dict[str, int]] = {arena.name: {} for arena in arenas}
-    alignment = {arena.name: arena.alignment for arena in arenas}
-    for w in wanted:
-        b = w.buffer
-        if b.id not in places:
-            raise PlanFault(f"buffer {b.id} has no place", fault="missing", ids=(b.id,))
-        name, offset = places[b.id]
-        if name not in w.arenas or name not in rows:
-            raise PlanFault(f"buffer {b.id} lies in {name}, it may lie in {', '.join(w.arenas)}", fault="arena", ids=(b.id,))
-        if offset % alignment[name]:
-            raise PlanFault(
-                f"buffer {b.id} lies at {offset} of {name}, whose alignment is {alignment[name]}", fault="alignment", ids=(b.id,)
-            )
-        rows[name].append(Buffer(b.id, 0, end, b.size, b.alignment) if w.kept else b)
-        offsets[name][b.id] = offset
-    if foreign := sorted(set(places) - {w.buffer.id for w in wanted}):
-        raise PlanFault(f"the plan places {foreign[0]}, which was not asked for", fault="foreign", ids=(foreign[0],))
-    for arena in arenas:
-        verify(rows[arena.name], offsets[arena.name], arena.capacity)
 
 
 def _check_views(rows: Mapping[str, Buffer], offsets: Mapping[str, int], views: list[View], lives: dict[str, list[int]]) -> dict[str, str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from hybrid.compiler.memory.errors import MemoryTooSmall
 from hybrid.compiler.memory.greedy import ORDERS
 from hybrid.compiler.memory.layout import Layout, lay_out
 from hybrid.compiler.memory.plan import MemoryPlan, make_plan
@@ -17,7 +19,6 @@ from hybrid.npu_backends.ir.interpret import interpret
 from hybrid.npu_backends.ir.op import Op
 from hybrid.npu_backends.ir.value import ARRAYS, Value
 from hybrid.npu_backends.preset import load_preset
-from hybrid.shared_protocol.errors import PlanInvalid
 from hybrid.tests.support.graphs import random_arrays, random_graph
 
 CPU = CpuAdapter(load_preset("host-cpu"))
@@ -94,9 +95,26 @@ def test_where_the_chip_has_too_little_room_what_is_read_least_stands_outside() 
     assert (none.outside, none.arenas.get("sram")) == ({"once", "twice", "a", "b"}, None)
 
 
+def test_what_left_the_chip_comes_back_where_room_was_left_in_the_end() -> None:
+    #  step    0 1 2 3 4 5 6 7 8 9      768 bytes: `brief` leaves at step 2, being least; then `long` must at step 6, and `brief` fits again
+    #  long    |===================|    512 bytes, read once
+    #  brief     |=====|                256
+    #  twice       |=======|            256, read twice
+    #  wide                |=====|      512, read twice
+    big, little, gain = Value("big", (8, 16), "f32"), Value("little", (4, 16), "f32"), Value("gain", (16,), "f32")
+    long, brief, twice, wide = (replace(of, name=name) for of, name in ((big, "long"), (little, "brief"), (little, "twice"), (big, "wide")))
+    reads = [(big, long), (little, brief), (little, twice)]
+    outputs = [replace(of, name=f"out{number}") for number, of in enumerate((brief, twice, twice, wide, wide, long))]
+    reads += [*zip((brief, twice, twice), outputs[:3], strict=True), (big, wide), *zip((wide, wide, long), outputs[3:], strict=True)]
+    ops = tuple(Op("rms_norm", (x, gain), (y,), (("eps", 1e-5),)) for x, y in reads)
+    graph = Graph("g", (big, little), (gain,), ops, tuple(outputs))
+    layout = lay_out(graph, [Segment("s", "npu", graph)], planner, alignment=16, scratch={"npu": 768}, overlaps=False)
+    assert (layout.outside, layout.plans["sram"].size) == ({"long"}, 512)
+
+
 def test_tiles_that_leave_no_room_at_all_are_an_error() -> None:
     graph = chain(3)
-    with pytest.raises(PlanInvalid, match="v2%tiles alone takes more than the 100 bytes"):
+    with pytest.raises(MemoryTooSmall, match="v2%tiles take 112 bytes at once, the chip has 100"):
         lay_out(graph, [Segment("s", "npu", graph)], planner, alignment=16, scratch={"npu": 100}, staging={"v2": 101})
 
 
