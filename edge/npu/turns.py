@@ -6,10 +6,12 @@ program  1  8  8  8  8  8  8  8  8+1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...compiler.program import Program
+from ...shared_protocol.errors import EngineFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Turns:
         """Turns for `count` tokens after `start`, in order. `logits`: every one of them is to get its logits, else the last at most.
 
         A program whose padding would leave the context is not taken. So a turn takes all it can, or as many as let a long program follow
-        whose rows end with the context.
+        whose rows end with the context. Raises EngineFailed where no program is short enough for the context's end.
         """
         best: list[tuple[float, int, int]] = [(0.0, -1, 0)]  # by tokens that are left: seconds, program and tokens of the first turn
         for left in range(1, count + 1):
@@ -48,8 +50,13 @@ class Turns:
                     choices += [
                         (self._seconds[number] + best[left - taken][0], number, -taken) for taken in (most, *fewer) if 0 < taken <= most
                     ]
-            seconds, number, taken = min(choices)
+            seconds, number, taken = min(choices, default=(math.inf, -1, 0))
             best.append((seconds, number, -taken))
+        if best[count][0] == math.inf:
+            raise EngineFailed(
+                f"no program has its rows within the context of {self._context} for {count} tokens after {start}",
+                hint="compile one of a single row beside the others",
+            )
         turns, left = [], count
         while left:
             _, number, taken = best[left]

@@ -6,8 +6,10 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
+import pytest
 from hybrid.compiler.program import Shape
 from hybrid.edge.npu.turns import Turn, Turns
+from hybrid.shared_protocol.errors import EngineFailed
 
 
 @dataclass(frozen=True)
@@ -68,3 +70,11 @@ def test_no_other_turns_are_cheaper() -> None:
         assert sum(turn.tokens for turn in chosen) == count
         assert abs(turns.seconds(count, logits=logits, start=start) - least(count)) < 1e-9
         assert all(turn.tokens <= (s.logit_rows if logits else s.rows) for turn in chosen for s in (programs[turn.program].shape,))
+
+
+def test_programs_that_are_all_too_long_for_the_end_of_the_context_say_so() -> None:
+    turns = Turns([VERIFY], 12)
+    assert turns.of(4, logits=True, start=4) == [Turn(0, 4)]
+    with pytest.raises(EngineFailed, match="context of 12 for 4 tokens after 8"):
+        turns.of(4, logits=True, start=8)
+    assert turns.of(0, logits=True, start=12) == []
