@@ -54,7 +54,7 @@ def calibrate(rows: Sequence[Judged], card: ModelCard, policy: ConfidencePolicy,
     Raises InvalidRequest for a signal that is not made of tokens, for a group with fewer than two outcomes per fold, or of which all, or
     none, are right, and for a probe what `fit_probe` does.
     """
-    probe = None
+    probe, names = None, sorted({row.group for row in rows})  # of all: a group that is in the probe's half alone is refused, not lost
     if policy.signal == "probe":
         half = fold_of([row.id for row in rows], 2)
         probe = probe_of([row for row, part in zip(rows, half, strict=True) if part == 0])
@@ -63,8 +63,8 @@ def calibrate(rows: Sequence[Judged], card: ModelCard, policy: ConfidencePolicy,
         hint = ", ".join((*SIGNALS, "probe"))
         raise InvalidRequest(f"{policy.signal} is not made of an answer's tokens", param="confidence.signal", hint=hint)
     groups = {}
-    for name in sorted({row.group for row in rows}):
-        groups[str(name)] = _group([row for row in rows if row.group == name], policy, probe)
+    for name in names:
+        groups[str(name)] = _group(name, [row for row in rows if row.group == name], policy, probe)
     return Gate(
         format="hybrid-gate-1",
         model=card.name,
@@ -93,11 +93,11 @@ def probe_of(rows: Sequence[Judged]) -> Probe:
     return fit_probe([row.id for row in rows], np.array(states, float), np.array(sure), np.array([float(row.correct) for row in rows]))
 
 
-def _group(rows: Sequence[Judged], policy: ConfidencePolicy, probe: Probe | None) -> GroupGate:
+def _group(name: TaskGroup, rows: Sequence[Judged], policy: ConfidencePolicy, probe: Probe | None) -> GroupGate:
     values, correct = np.array([_value(row, policy, probe) for row in rows]), np.array([float(row.correct) for row in rows])
     right = int(correct.sum())
     if len(rows) < 2 * FOLDS or right in (0, len(rows)):
-        raise InvalidRequest(f"{right} right of {len(rows)} answers about {rows[0].group}", hint=f"{2 * FOLDS} or more, some of them wrong")
+        raise InvalidRequest(f"{right} right of {len(rows)} answers about {name}", hint=f"{2 * FOLDS} or more, some of them wrong")
     fit = fit_isotonic if len(rows) >= ISOTONIC_FROM else fit_logistic
     once = np.ones((1, len(rows)))
     probability = cross_fitted(fit, [row.id for row in rows], values, correct)

@@ -12,6 +12,7 @@ Sources: Alain and Bengio, arXiv 1610.01644 (linear probes); Kadavath et al., ar
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def __post_init__(self) -> None:
         if not self.weights or len(self.weights) % 4:
             raise ValueError("the weights of a probe are float32 numbers, at least one")
+        if not all(map(math.isfinite, (*struct.unpack(f"<{self.size}f", self.weights), self.certainty, self.bias))):
+            raise ValueError("the numbers of a probe are finite: one of these would leave every answer without confidence")
 
     @property
     def size(self) -> int:

@@ -1,5 +1,6 @@
 """A probe reads the hidden state behind an answer's last token: what it is made of, what it holds for, and what it refuses."""
 
+import base64
 import dataclasses
 import json
 import math
@@ -173,6 +174,36 @@ def test_weights_that_are_no_numbers_are_no_gate(tmp_path: Path, torn: str) -> N
     (tmp_path / "gate.json").write_text(json.dumps(shown))
     with pytest.raises(ConfigError, match="not a gate"):
         load_gate(tmp_path / "gate.json", CARD, POLICY)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weights": np.array([math.nan, 1.0], "<f4").tobytes()},
+        {"weights": np.array([math.inf, 1.0], "<f4").tobytes()},
+        {"bias": math.nan},
+        {"certainty": math.inf},
+    ],
+)
+def test_a_probe_that_could_say_nothing_of_any_answer_is_none(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="the numbers of a probe are finite"):
+        msgspec.structs.replace(PROBE, **changes)
+
+
+def test_a_file_with_such_a_probe_is_no_gate(tmp_path: Path) -> None:
+    shown = json.loads(probe_gate().to_json())
+    shown["probe"]["weights"] = base64.b64encode(np.array([math.nan, 1.0], "<f4").tobytes()).decode()
+    (tmp_path / "gate.json").write_text(json.dumps(shown))
+    with pytest.raises(ConfigError, match=r"not a gate: .*finite"):
+        load_gate(tmp_path / "gate.json", CARD, POLICY)
+
+
+def test_a_kind_of_task_that_only_the_probe_has_seen_is_refused_and_not_lost() -> None:
+    rows = answers(100, 3)
+    for at in range(4):  # in the probe's half or in the gate's, as its name falls
+        odd = dataclasses.replace(rows[0], id=f"odd {at}", group="code")
+        with pytest.raises(InvalidRequest, match="answers about code"):
+            calibrate([*rows, odd], CARD, POLICY, "d" * 64)
 
 
 def test_a_weight_changed_by_hand_is_refused(tmp_path: Path) -> None:
