@@ -66,16 +66,18 @@ class NativeRuntime(EdgeRuntime):
         return self._length
 
     def extend(self, ids: Sequence[int], rows: int = 1) -> NDArray[np.float32]:
-        return self._extend(ids, rows, None)
+        return self._extend(ids, rows, wanted=False)[0]
 
     def extend_with_hidden(self, ids: Sequence[int], rows: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        hidden = np.empty((max(0, rows), self.hidden_size), dtype=np.float32)
-        return self._extend(ids, rows, hidden), hidden
+        logits, hidden = self._extend(ids, rows, wanted=True)
+        assert hidden is not None
+        return logits, hidden
 
-    def _extend(self, ids: Sequence[int], rows: int, hidden: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """`hidden`: [rows, hidden_size], filled."""
+    def _extend(self, ids: Sequence[int], rows: int, *, wanted: bool) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Logits, and the hidden states [rows, hidden_size] where they are `wanted`."""
         self._check_open()
         tokens = checked_ids(ids, rows, held=self._length, context=self.context, vocab=self._vocab)
+        hidden = np.empty((rows, self.hidden_size), dtype=np.float32) if wanted else None
         start = self._length
         first_row = len(ids) - rows
         parts = [np.empty((0, self._vocab), dtype=np.float32)]
@@ -91,7 +93,7 @@ class NativeRuntime(EdgeRuntime):
             if self._closed and isinstance(error, EngineFailed):
                 raise RuntimeClosed from None
             raise
-        return parts[-1] if len(parts) == 2 else np.concatenate(parts)
+        return parts[-1] if len(parts) == 2 else np.concatenate(parts), hidden
 
     def truncate(self, length: int) -> None:
         self._check_open()
