@@ -140,6 +140,8 @@ class Values(dict[str, Value | None]):
 
 def _fitting(value: object, kind: type) -> Value | None:
     """`value` as CEL can hold it; None when it is of another type, or no finite number."""
+    if kind is str and isinstance(value, str):
+        value.encode()  # half of a surrogate pair is no text that CEL can hold, and its library would complain on stderr: raises
     if kind is str or kind is bool:
         return value if isinstance(value, (str, bool)) and isinstance(value, kind) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -1,5 +1,6 @@
 """Which rule decides, what it may decide, and which rules are refused before they decide anything."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -66,6 +67,13 @@ def test_higher_priority_comes_first_and_equal_ones_as_they_stand() -> None:
     assert way(SIMPLE, policy=policy(second, first))[2] == "rule.second"
     assert way(SIMPLE, policy=policy(first, rule("second", "tokens > 1", "cloud", priority=1)))[2] == "rule.second"
     assert way(SIMPLE, policy=policy(rule("first", "tokens > 0", "edge", priority=-1), second))[2] == "rule.second"
+
+
+def test_a_name_that_is_no_text_is_not_known_and_nobody_complains(caplog: pytest.LogCaptureFixture) -> None:
+    names = policy(rule("vip", "user == 'ann' || tenant == 'acme'", "cloud", unknown="match"))
+    (traced,) = run(dataclasses.replace(RouteRequest.of(SIMPLE), user="\ud800", tenant="acm\udfff"), policy=names).rules
+    assert (traced.effect, traced.outcome.missing, traced.outcome.error) == ("match", ("user", "tenant"), "")
+    assert caplog.text == ""
 
 
 def test_unknown_skips_matches_or_refuses_as_the_rule_says() -> None:
