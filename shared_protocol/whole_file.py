@@ -35,12 +35,12 @@ def replace_whole(path: Path, data: bytes, *, mode: int | None = None, durable: 
     try:
         # not a file of tempfile: only its owner may read such a one
         with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)) as file:
+            if mode is None and path.exists():  # before there is anything to read in it
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
             file.write(data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        if mode is None and path.exists():
-            beside.chmod(path.stat().st_mode & 0o777)
         os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)

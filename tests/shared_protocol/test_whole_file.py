@@ -26,6 +26,20 @@ def test_a_new_file_follows_the_umask_and_an_old_one_keeps_its_mode(tmp_path: Pa
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
+def test_nobody_else_may_read_the_new_content_of_a_private_file_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, sync, modes = tmp_path / "file", os.fsync, []
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+
+    def seen(handle: int) -> None:  # written, and not yet in its place
+        modes.append(os.fstat(handle).st_mode & 0o777)
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    replace_whole(path, b"new", durable=True)
+    assert modes == [0o600]
+
+
 def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     write_whole(path, b"one")
