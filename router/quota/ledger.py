@@ -25,6 +25,7 @@ class Held(msgspec.Struct):
 
     taken: dict[str, int]
     until: int  # nanoseconds
+    given_back: bool = False  # its lease ran out: nothing is taken any more, and what was used is charged when it comes
 
 
 class Ledger(msgspec.Struct):
@@ -88,11 +89,11 @@ class Ledger(msgspec.Struct):
     def expire(self, limits: Mapping[str, Limit], at: int) -> None:
         """Give back what was reserved by those who never came to settle."""
         for name, held in [item for item in self.held.items() if item[1].until <= max(self.at, at)]:
-            if not any(held.taken.values()):
+            if held.given_back:
                 del self.held[name]
                 continue
             self.settle(name, {}, limits, at)
-            self.held[name] = Held(dict.fromkeys(held.taken, 0), held.until + GRACE)
+            self.held[name] = Held(dict.fromkeys(held.taken, 0), held.until + GRACE, given_back=True)
 
     def _forget_one(self, limits: Mapping[str, Limit], at: int) -> bool:
         held = {key for one in self.held.values() for key in one.taken}

@@ -223,6 +223,16 @@ def test_no_interleaving_admits_more_than_there_is_and_what_is_charged_is_what_w
         assert left(quotas, account, now)["user"] == 100 - charged[account]
 
 
+def test_what_comes_late_is_charged_also_where_nothing_was_reserved() -> None:
+    quotas = quotas_of("capacity = 100\nrefill_per_s = 0\nlease_s = 50")
+    hold = quotas.reserve(ANN, Use(0), 0.0)
+    assert hold is not None
+    assert left(quotas, ANN, 60.0)["user"] == 100
+    quotas.settle(hold, Use(7), 60.0)
+    quotas.settle(hold, Use(7), 60.0)
+    assert left(quotas, ANN, 60.0)["user"] == 93
+
+
 def test_the_bookkeeping_of_eight_threads_loses_no_token() -> None:
     quotas = quotas_of("capacity = 100_000\nrefill_per_s = 0\ntenant_capacity = 100_000")
 
