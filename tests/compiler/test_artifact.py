@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -51,6 +53,24 @@ def test_the_same_model_gives_the_same_artifact(compiled: Compiled, tiny_llama: 
     other = write(compile_model(tiny_llama, TARGET, context=32, shapes=SHAPES[::-1]), tmp_path / "other")
     assert one == other == hash_of(tmp_path / "one")
     assert one != write(compile_model(tiny_llama, TARGET, context=31, shapes=SHAPES), tmp_path / "third")
+
+
+def test_another_process_with_another_order_of_its_sets_gives_the_same_artifact(folder: Path, tiny_llama_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from hybrid.compiler.artifact import write\n"
+        "from hybrid.compiler.compile import compile_model\n"
+        "from hybrid.compiler.program import Shape\n"
+        "from hybrid.npu_backends.preset import load_preset\n"
+        "from hybrid.shared_protocol.model import load_model\n"
+        "model, target = load_model(Path(sys.argv[1])), load_preset('systolic-32')\n"
+        "print(write(compile_model(model, target, context=32, shapes=(Shape(4, 1), Shape(1, 1))), Path(sys.argv[2])))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
+    argv = [sys.executable, "-c", program, str(tiny_llama_path), str(folder.with_name("other"))]
+    said = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == hash_of(folder)
 
 
 @pytest.mark.parametrize("name", [HEAD, PROGRAMS, CONSTANTS])
