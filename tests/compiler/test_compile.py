@@ -112,7 +112,7 @@ def test_progress_names_every_stage_and_reaches_its_end(tiny_llama: Model) -> No
 
 def test_no_speed_is_above_its_roof_where_the_processor_beside_the_chip_is_the_faster_one(tiny_llama: Model) -> None:
     spec = load_preset("systolic-32")
-    array = dataclasses.replace(spec.array, rows=1, cols=1)
+    array = dataclasses.replace(spec.array, rows=16, cols=16)
     dram = dataclasses.replace(spec.dram, bytes_per_cycle=65_536.0, latency_cycles=0)
     small = dataclasses.replace(spec, clock_hz=1e6, array=array, dram=dram)
     (graph,) = describe(compile_model(tiny_llama, small, context=16, shapes=SHAPES[:1]), None).graphs
