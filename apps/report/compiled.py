@@ -11,6 +11,8 @@ from .plan_chart import in_bytes, plan_chart
 from .roofline_chart import roofline_chart
 from .segments_chart import chip_colour, segments_chart
 
+OPS_NOTE = "Those that are alike in one row, the costliest first. Cycles are of the clock of the chip in that row; share is of time."
+
 
 def compiled_page(report: CompileReport) -> str:
     target = report.target
@@ -68,7 +70,7 @@ def _graph_parts(report: CompileReport, graph: GraphReport) -> list[str]:
         )
         if any(buffer.lower or buffer.upper < _steps(arena) for buffer in arena.buffers):  # else all of it is taken all the time
             parts.append(section(f"{graph.name}: memory plan, {arena.name}", note, plan_chart(arena)))
-    parts.append(section(f"{graph.name}: operations and tiles", "Those that are alike in one row, the costliest first.", _ops(graph)))
+    parts.append(section(f"{graph.name}: operations and tiles", OPS_NOTE, _ops(graph)))
     if graph.refused:
         rows = [
             (f"<code>{escape(one.kind)}</code>", escape(one.chip), str(one.count), f"<code>{escape(one.first)}</code>", escape(one.reason))
