@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ..npu_backends.base import Adapter, Tiling
 from ..npu_backends.ir.op import Op, flat
 from ..npu_backends.ir.work import Work, product_of, work_of
-from ..npu_backends.spec import Spec
+from ..npu_backends.spec import NUMBERS, Spec
 from ..npu_backends.systolic.gemm import Gemm
 from ..npu_backends.systolic.io_bound import io_bound_bytes
 from ..npu_backends.systolic.roofline import dram_bytes_per_second
@@ -55,6 +56,7 @@ def _target(spec: Spec) -> TargetReport:
         name=spec.name,
         source=spec.source,
         kind=spec.kind,
+        kinds=dict(sorted(Counter(spec.said_by(key).kind for key in NUMBERS).items())),
         clock_hz=spec.clock_hz,
         macs_per_cycle=spec.array.macs_per_cycle,
         dram_bytes_per_s=dram_bytes_per_second(spec),
@@ -86,7 +88,7 @@ def _graph(program: Program, chips: dict[str, Adapter], target: Spec) -> GraphRe
         roofline_tokens_per_s=rows / max(macs / peak, _least_bytes(works) / pace),
         bytes_saved_by_fusion=sum(one.bytes for one in saved(program.graph)),
         flow=_flow(program),
-        layers=len({layer for op in program.graph.ops if (layer := _layer_of(op)) is not None}),
+        layers=len(_starts(program.graph.ops)),
         segments=tuple(
             SegmentReport(
                 name=lowered.segment.name,
@@ -123,15 +125,29 @@ def _layer_of(op: Op) -> str | None:
 
 
 def _flow(program: Program) -> tuple[FlowReport, ...]:
-    """Operations up to the second layer's first, and those after the last layer's last."""
+    """What stands before the layers, one layer from their middle, since the first and the last border on something else, and what stands
+    after them."""
     chip_of = {op.name: lowered.segment.chip for lowered in program.segments for op in lowered.segment.graph.ops}
-    layers = [_layer_of(op) for op in program.graph.ops]
-    known = [at for at, layer in enumerate(layers) if layer is not None]
-    first = layers[known[0]] if known else None
-    second = next((at for at in known if layers[at] != first), len(layers))
-    after = known[-1] + 1 if known else len(layers)
-    ops = program.graph.ops[:second] + program.graph.ops[max(second, after) :]
-    return tuple(FlowReport(op.name, op.kind, tuple(inner.kind for inner in op.body), chip_of[op.name], op.outputs[0].shape) for op in ops)
+    ops, starts = program.graph.ops, _starts(program.graph.ops)
+    middle = len(starts) // 2
+    ends = [*starts[1:], _last(ops) + 1]
+    shown = (*ops[: starts[0]], *ops[starts[middle] : ends[middle]], *ops[ends[-1] :]) if starts else ops
+    return tuple(
+        FlowReport(op.name, op.kind, tuple(inner.kind for inner in op.body), chip_of[op.name], op.outputs[0].shape) for op in shown
+    )
+
+
+def _starts(ops: Sequence[Op]) -> list[int]:
+    """Where each layer begins: at the first operation that reads weights of its own."""
+    found: dict[str, int] = {}
+    for at, op in enumerate(ops):
+        if (layer := _layer_of(op)) is not None:
+            found.setdefault(layer, at)
+    return list(found.values())
+
+
+def _last(ops: Sequence[Op]) -> int:
+    return max(at for at, op in enumerate(ops) if _layer_of(op) is not None)
 
 
 def _alike(program: Program, chips: dict[str, Adapter]) -> tuple[OpReport, ...]:

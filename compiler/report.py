@@ -93,7 +93,7 @@ class GraphReport(msgspec.Struct, frozen=True):
     tokens_per_s: float
     roofline_tokens_per_s: float  # if memory and the faster of chip and processor were both fully used
     bytes_saved_by_fusion: int
-    flow: tuple[FlowReport, ...]  # the first layer, and what stands before and after all of them
+    flow: tuple[FlowReport, ...]  # one layer from the middle, and what stands before and after all of them
     layers: int  # that are like the first
     segments: tuple[SegmentReport, ...]
     ops: tuple[OpReport, ...]
@@ -106,7 +106,8 @@ class TargetReport(msgspec.Struct, frozen=True):
 
     name: str
     source: str
-    kind: str
+    kind: str  # of the numbers that have no source of their own
+    kinds: dict[str, int]  # numbers by who says them: vendor, measured, claimed, assumed
     clock_hz: float
     macs_per_cycle: int
     dram_bytes_per_s: float  # sustained

@@ -16,11 +16,12 @@ OPS_NOTE = "Those that are alike in one row, the costliest first. Cycles are of 
 
 def compiled_page(report: CompileReport) -> str:
     target = report.target
+    said = ", ".join(f"{kind} {count}" for kind, count in target.kinds.items())
     subtitle = (
         f"{report.model} ({report.file_hash[:12]}) as {report.scheme}, {report.context:,} tokens of context, for {target.name}: "
         f"{target.macs_per_cycle:,} multiply-accumulates a cycle at {target.clock_hz / 1e6:,.0f} MHz, "
         f"{target.dram_bytes_per_s / 1e9:.3g} GB/s, {in_bytes(target.sram_bytes)} on the chip. "
-        f"Its figures are {target.kind}: {target.source}. Speeds are predictions of a model, not measurements."
+        f"Who says its numbers: {said} ({target.source}). Speeds are predictions of a model, not measurements."
     )
     parts = [tiles(_first(report))]
     for graph in report.graphs:

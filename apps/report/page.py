@@ -33,7 +33,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums } .scroll { overflow-x: auto }
 th { text-align: left; color: var(--soft); font-weight: 500; font-size: .85rem }
 th, td { padding: .3rem .7rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
-td.number, th.number { text-align: right }
+td.number, th.number { text-align: right; white-space: nowrap }
 tr.ours td { color: var(--ours); font-weight: 600 } code { font: .85em ui-monospace, Menlo, Consolas, monospace }
 .bar { min-width: 2px; height: .7rem; border-radius: 3px; margin-top: .4rem } td.name { width: 38% } td.length { width: 45% }
 .badge { color: #fff; border-radius: 4px; padding: .05rem .45rem; font-size: .82rem; white-space: nowrap }

@@ -46,6 +46,7 @@ def check(adapter: Adapter, *, tolerance: float = 0.0, sizes: Sequence[Sizes] = 
     """All findings; an empty list is a pass. `tolerance`: how far floats may be from the interpreter's, relative to the largest of a
     result; 0 wants its bits. Codes are always exact."""
     findings: list[Finding] = []
+    findings += _found("numbers", adapter.name, _takes_any(adapter, sizes))
     for case in CASES:
         for chosen in map(_possible, sizes):
             subject = f"{case.name} {_shown(chosen, case)}"
@@ -54,6 +55,11 @@ def check(adapter: Adapter, *, tolerance: float = 0.0, sizes: Sequence[Sizes] = 
     findings += _found("artifacts", "a segment", _artifacts(adapter))
     findings += _found("memory", "a segment", _memory(adapter))
     return findings
+
+
+def _takes_any(adapter: Adapter, sizes: Sequence[Sizes]) -> Iterator[str]:
+    if all(adapter.supports(case.make(_possible(chosen))) is not None for case in CASES for chosen in sizes):
+        yield "it takes none of the operations that there are, so nothing was tried"
 
 
 def _found(check: str, subject: str, tried: Iterator[str | Finding]) -> Iterator[Finding]:

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 from hybrid.npu_backends.preset import load_preset, parse_preset, preset_names
-from hybrid.npu_backends.spec import Array, Memory, Spec
+from hybrid.npu_backends.spec import NUMBERS, Array, Memory, Spec
 from hybrid.shared_protocol.errors import ConfigError
 
-MEMORY = ("bytes", "bytes_per_cycle", "latency_cycles", "burst_bytes", "outstanding")
-NUMBERS = (
-    *("clock_hz", "vector_lanes", "alignment", "launch_cycles", "array.rows", "array.cols"),
-    *(f"{memory}.{key}" for memory in ("sram", "dram") for key in MEMORY),
-    *(f"energy.pj_per_{what}" for what in ("mac", "sram_byte", "dram_byte")),
-)
 GOOD = """
 source = "a test"
 kind = "assumed"

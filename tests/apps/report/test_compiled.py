@@ -20,7 +20,7 @@ from hybrid.compiler.report import (
 from hybrid.tests.support.html_page import checked
 
 EVIL = "<script>alert('&\"')</script>"
-CHIP = TargetReport(EVIL, EVIL, "vendor", 1e9, 1024, 16e9, 1 << 19, 1 << 32)
+CHIP = TargetReport(EVIL, EVIL, "vendor", {"assumed": 8, "vendor": 11}, 1e9, 1024, 16e9, 1 << 19, 1 << 32)
 PRODUCT = OpReport(
     "fused", ("rms_norm", "quantise", "linear_i8"), EVIL, 30, "systolic", 900_000, 9e-4, 10_000_000, 8_000_000, 10_000_000,
     1, 576, 576, "os", (1, 64, 576), "nmk", 0.028,
@@ -57,6 +57,7 @@ def test_a_page_shows_speed_bounds_plans_tiles_and_refusals(tmp_path: Path) -> N
         "1 x 64 x 576",
         "rms_norm + quantise + linear_i8",
         "1.25",
+        "assumed 8, vendor 11",
         "0.2 ms of it waits",
         "0.054 nats",
         "84.0%",

@@ -103,6 +103,14 @@ def test_an_adapter_with_a_fault_is_found_out(adapter: type[CpuAdapter], kept_no
     assert all(str(finding).startswith(f"{finding.check}: {finding.subject}: ") for finding in findings)
 
 
+def test_an_adapter_that_takes_nothing_does_not_pass() -> None:
+    class Idle(CpuAdapter):
+        def supports(self, op: Op) -> str | None:
+            return f"{op.kind} is not for this chip"
+
+    assert "takes none" in str(check(Idle(load_preset("host-cpu")), sizes=(TAILS,))[0])
+
+
 class Rounding(Refusing):
     def run(self, handle: Any, buffers: Mapping[str, Any]) -> None:
         super().run(handle, buffers)
