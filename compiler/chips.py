@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ..npu_backends.base import Adapter, Cost, Tiles, Tiling
+from ..npu_backends.base import Adapter, Cost, Segment, Tiles, Tiling, Works
 from ..npu_backends.cpu.adapter import CpuAdapter
 from ..npu_backends.ir.op import Op
 from ..npu_backends.preset import load_preset
@@ -38,6 +39,11 @@ def tiling_on(chip: Adapter, op: Op) -> Tiling | None:
 def working_bytes(chip: Adapter, op: Op, tiling: Tiling | None) -> int:
     """Bytes of the chip's own memory that the operation works in."""
     return chip.working_bytes(op, tiling) if isinstance(chip, Tiles) else 0
+
+
+def scratch_bytes(chip: Adapter, segment: Segment, tilings: Mapping[str, Tiling]) -> int:
+    """Bytes of the host's memory that a run of the segment computes in, beside its values."""
+    return chip.scratch_bytes(segment, tilings) if isinstance(chip, Works) else 0
 
 
 def cost_on(chip: Adapter, op: Op) -> Cost:

@@ -17,7 +17,7 @@ from ..shared_protocol.architecture import Architecture
 from ..shared_protocol.errors import CompileError
 from ..shared_protocol.model import Model
 from .capture.capture import capture
-from .chips import CPU, NPU, chips_of, cost_on, host_beside, tiling_on, working_bytes
+from .chips import CPU, NPU, chips_of, cost_on, host_beside, scratch_bytes, tiling_on, working_bytes
 from .cut import fuse_and_cut
 from .fidelity import fidelity, rounds_to_4_bits
 from .fit import fitted
@@ -115,6 +115,9 @@ def compile_program(architecture: Architecture, facts: Facts, shape: Shape, mode
     on_chip = {op.name: chips[segment.chip] for segment in cut.segments for op in segment.graph.ops}
     tilings = {op.name: tiling for op in graph.ops if (tiling := tiling_on(on_chip[op.name], op))}
     staging = {op.name: working_bytes(on_chip[op.name], op, tilings.get(op.name)) for op in graph.ops}
+    room: dict[str, int] = {}
+    for segment in cut.segments:
+        room[segment.chip] = max(room.get(segment.chip, 0), scratch_bytes(chips[segment.chip], segment, tilings))
     layout = lay_out(
         graph,
         cut.segments,
@@ -122,6 +125,7 @@ def compile_program(architecture: Architecture, facts: Facts, shape: Shape, mode
         alignment=facts.target.alignment,
         scratch={NPU: facts.target.sram.bytes},
         staging=staging,
+        room={chip: size for chip, size in room.items() if size},
         keeps=False,  # the simulated chip's operations load what they read, and store what they make
         overlaps=False,
     )

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ..npu_backends.base import Adapter
 from ..shared_protocol.errors import DoesNotFit
-from .chips import cost_on
-from .memory.lifetimes import OUTSIDE, STATES
+from .chips import CPU, cost_on
+from .memory.lifetimes import OUTSIDE, STATES, room_of
 from .memory.paging import SMALLEST_PAGE, Storage, plan_pages, stream_of
 from .program import Compiled, Facts, Program
 
@@ -32,7 +32,11 @@ def fitted(compiled: Compiled, chips: Mapping[str, Adapter]) -> Compiled:
 
 def _needed(compiled: Compiled) -> dict[str, int]:
     arenas = compiled.arenas
-    return {"weights": compiled.weights_bytes, "cache": arenas.get(STATES, 0), "working": arenas.get(OUTSIDE, 0)}
+    return {
+        "weights": compiled.weights_bytes,
+        "cache": arenas.get(STATES, 0),
+        "working": arenas.get(OUTSIDE, 0) + arenas.get(room_of(CPU), 0),
+    }
 
 
 def _too_large(facts: Facts, needed: Mapping[str, int]) -> DoesNotFit:

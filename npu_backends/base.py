@@ -18,6 +18,8 @@ from .ir.graph import Graph
 from .ir.op import Op
 from .spec import Spec
 
+SCRATCH = "%scratch"  # in `placements` and `buffers`: bytes to compute in, the same for all segments of a model; no value has the name
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -61,7 +63,7 @@ class Placement:
 class Plan:
     """All that was decided ahead of time about a segment. Constants are not placed: they come with the artifact."""
 
-    placements: Mapping[str, Placement]  # by value; a view has the place of what it views
+    placements: Mapping[str, Placement]  # by value, and SCRATCH; a view has the place of what it views
     arenas: Mapping[str, int]  # bytes
     tilings: Mapping[str, Tiling]  # by operation; those without a product have none
 
@@ -112,6 +114,15 @@ class Adapter(Protocol):
     def run(self, handle: Any, buffers: Mapping[str, NDArray[Any]]) -> None:
         """Compute the segment's outputs from its inputs, both in `buffers` by name, in place: views of the planned arenas. Nothing is
         allocated that grows with the segment."""
+        ...
+
+
+@runtime_checkable
+class Works(Protocol):
+    """Offered by adapters whose computations need memory of the host's beside the values: the compiler plans that too, as SCRATCH."""
+
+    def scratch_bytes(self, segment: Segment, tilings: Mapping[str, Tiling]) -> int:
+        """That a run of the segment needs at most. Where a plan has no SCRATCH, `load` makes as much."""
         ...
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from ..shared_protocol.errors import ArtifactRejected, HybridError
-from .base import Artifact, Plan, Segment
+from .base import SCRATCH, Artifact, Placement, Plan, Segment
 
 
 class Lowered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,5 +52,11 @@ def _check_places(lowered: Lowered) -> None:
             continue
         if place is None or place.bytes < value.bytes:
             raise ArtifactRejected(f"the artifact has no place of {value.bytes} bytes for {value}", hint="compile again")
-        if place.offset < 0 or place.offset + place.bytes > plan.arenas.get(place.arena, 0):
-            raise ArtifactRejected(f"{value.name} stands outside its arena {place.arena!r}", hint="compile again")
+        _check_within(value.name, place, plan)
+    if scratch := plan.placements.get(SCRATCH):
+        _check_within("scratch", scratch, plan)
+
+
+def _check_within(name: str, place: Placement, plan: Plan) -> None:
+    if place.offset < 0 or place.offset + place.bytes > plan.arenas.get(place.arena, 0):
+        raise ArtifactRejected(f"{name} stands outside its arena {place.arena!r}", hint="compile again")

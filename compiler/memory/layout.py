@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ...npu_backends.base import Placement, Plan, Segment, Tiling
+from ...npu_backends.base import SCRATCH, Placement, Plan, Segment, Tiling
 from ...npu_backends.ir.graph import Graph
 from .alias import Merged, merge
 from .bound import lower_bound
 from .buffer import Buffer
-from .lifetimes import ON_CHIP, OUTSIDE, STATES, TILES, Needs, lifetimes, states_of
+from .lifetimes import ON_CHIP, OUTSIDE, STATES, TILES, Needs, lifetimes, room_of, states_of
 from .plan import MemoryPlan
 from .spill import leaving
 from .verifier import verify, verify_plan
@@ -24,7 +24,7 @@ Planner = Callable[[Sequence[Buffer]], MemoryPlan]
 class Layout:
     """Arenas by name, with the plan of each and the most bytes that it may have (None: what the machine has)."""
 
-    placements: Mapping[str, Placement]  # of every value but the constants and what is made inside fused operations
+    placements: Mapping[str, Placement]  # of every value but the constants and what is made inside fused operations; and of scratch
     plans: Mapping[str, MemoryPlan]
     capacities: Mapping[str, int | None]
     outside: frozenset[str]  # values that would have stood on the chip, had there been room
@@ -39,6 +39,8 @@ class Layout:
         names = [value.name for value in segment.graph.values() if value.name not in constants]
         ops = {op.name for op in segment.graph.ops}
         placements = {name: self.placements[name] for name in names}
+        if scratch := self.placements.get(f"{segment.chip}{SCRATCH}"):
+            placements[SCRATCH] = scratch
         return Plan(placements, self.arenas, {name: tiling for name, tiling in tilings.items() if name in ops})
 
 
@@ -50,11 +52,14 @@ def lay_out(
     alignment: int,
     scratch: Mapping[str, int] | None = None,
     staging: Mapping[str, int] | None = None,
+    room: Mapping[str, int] | None = None,
     keeps: bool = True,
     overlaps: bool = True,
 ) -> Layout:
     """Plan all arenas. `scratch`: bytes of the memory of each chip that has one of its own; what does not fit there stands outside, and
-    without `keeps` everything but the tiles does: a chip whose operations load all they read. For the rest see lifetimes.
+    without `keeps` everything but the tiles does: a chip whose operations load all they read. `room`: bytes of SCRATCH for each
+    chip, in which its segments compute one after the other; an arena of its own, so that it stands in one place for all of them. For the
+    rest see lifetimes.
 
     Where too much lives at once, values leave the chip (spill); what moves most comes back where room was left in the end. Raises
     MemoryTooSmall when tiles alone are more than the chip has.
@@ -88,6 +93,12 @@ def lay_out(
     placements: dict[str, Placement] = {}
     for name, plan in plans.items():
         placements |= _placed(name, needs[name], merged[name], plan)
+    steps = sum(len(segment.graph.ops) for segment in segments)
+    for chip, size in (room or {}).items():
+        name, id = room_of(chip), f"{chip}{SCRATCH}"
+        plans[name], capacities[name] = planner([Buffer(id, 0, steps, size, alignment)]), None
+        verify_plan(plans[name])
+        placements[id] = Placement(name, plans[name].offsets[id], size)
     return Layout(placements, plans, capacities, outside)
 
 

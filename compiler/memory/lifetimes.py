@@ -36,6 +36,11 @@ class Needs:
     pairs: tuple[InPlace, ...] = ()
 
 
+def room_of(chip: str) -> str:
+    """The arena that the adapter of a chip computes in, beside the values."""
+    return f"{chip} scratch"
+
+
 def states_of(graph: Graph, alignment: int) -> Needs:
     """All states side by side, as every graph over the same states lays them out; the state after a run is a view of the one before."""
     values = {value.name: value for value in graph.inputs}

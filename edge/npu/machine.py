@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiler.program import Compiled, Program
-from ...npu_backends.base import Adapter
+from ...npu_backends.base import SCRATCH, Adapter
 from ...npu_backends.ir.value import ARRAYS
 from ...shared_protocol.errors import ArtifactRejected
 
@@ -66,7 +66,10 @@ class Machine:
                 raise ArtifactRejected(f"{lowered.segment.name} is for the chip {lowered.segment.chip!r}, which is not here")
             used = {value.name for value in lowered.segment.graph.values()} & views.keys()
             handle = adapter.load(lowered.artifact, constants)
-            steps.append(_Step(adapter, handle, {name: views[name] for name in used}))
+            buffers = {name: views[name] for name in used}
+            if scratch := lowered.plan.placements.get(SCRATCH):
+                buffers[SCRATCH] = self.arenas[scratch.arena]  # all of it: one array for all segments, to which kernels are bound once
+            steps.append(_Step(adapter, handle, buffers))
         return Runnable(program, tuple(steps), views["ids"], views["position"], views["logit_index"], views["logits"])
 
     def _views(self, program: Program) -> Arrays:

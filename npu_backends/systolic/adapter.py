@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ...shared_protocol.errors import DoesNotFit
@@ -17,9 +16,9 @@ from ..ir.op import Op
 from ..lowered import pack, unpack
 from ..spec import Spec
 from ..tile.calls import Calls, call_of, calls_of, flat_constants
-from ..tile.execute import bind, new_workspace, scratch_bytes
 from ..tile.kernels import kernel_of, nameless
 from ..tile.program import Kernel
+from ..tile.room import Room, Shared, own_room, room_for
 from .capability import refusal
 from .choose import fitting, tiling_of
 from .pipeline import count
@@ -31,6 +30,7 @@ from .record import Record, cost_of, record_of
 class Loaded:
     program: Program
     calls: Calls
+    own: Room | None  # None: the plan's
 
 
 class SystolicAdapter:
@@ -40,6 +40,7 @@ class SystolicAdapter:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
+        self._shared = Shared()
 
     def supports(self, op: Op) -> str | None:
         return refusal(op, self.spec)
@@ -55,6 +56,10 @@ class SystolicAdapter:
     def working_bytes(self, op: Op, tiling: Tiling | None = None) -> int:
         """Of SRAM that the operation's tiles take, two of each where the next one comes in meanwhile."""
         return self._kernel(op, tiling).sram_bytes
+
+    def scratch_bytes(self, segment: Segment, tilings: Mapping[str, Tiling]) -> int:
+        """Of the host's memory that the simulation computes in: what is on the chip at a time, and floats of its codes."""
+        return room_for(self._kernel(op, tilings.get(op.name)) for op in segment.graph.ops)
 
     def lower(self, segment: Segment, plan: Plan) -> Artifact:
         """Raises DoesNotFit for an operation that the chip refuses."""
@@ -72,15 +77,14 @@ class SystolicAdapter:
         check(program, self.spec)
         graph = program.segment.graph
         flat = flat_constants(graph, constants)
-        sram = np.zeros(max(map(scratch_bytes, program.kernels), default=0), np.uint8)
-        space = new_workspace(program.kernels)
-        return Loaded(program, calls_of(graph, program.calls, [tuple(bind(kernel, sram, space)) for kernel in program.kernels], flat))
+        room = own_room(program.plan, program.kernels)
+        return Loaded(program, calls_of(graph, program.calls, program.kernels, flat), room)
 
     def run(self, handle: Loaded, buffers: Mapping[str, NDArray[Any]]) -> None:
         """`buffers` has every value that the plan places. Raises PlanInvalid for one that is missing or not in one piece, InvalidRequest
         for a row or a position that is not there."""
         with one_blas_thread():
-            handle.calls.run(buffers)
+            handle.calls.run(buffers, handle.own or self._shared.room(buffers))
 
     def count(self, handle: Loaded) -> Record:
         """What a run takes, from the instructions that it executes."""

@@ -11,7 +11,7 @@ from ..lowered import Lowered
 from ..spec import Spec
 from ..tile.calls import Call, call_of
 from ..tile.computations import key_of
-from ..tile.execute import scratch_bytes
+from ..tile.execute import slot_bytes
 from ..tile.program import Kernel
 from ..tile.verify import verify
 from .intrinsics import INTRINSICS
@@ -54,8 +54,8 @@ def _check_kernel(kernel: Kernel, operands: Sequence[Value], spec: Spec) -> None
     verify(kernel, [value.elements for value in operands])
     if kernel.operands != tuple(value.dtype for value in operands):
         raise ArtifactRejected(f"a kernel takes {', '.join(kernel.operands)}, and is given {', '.join(map(str, operands))}")
-    if scratch_bytes(kernel) > LARGEST_SCRATCH * spec.sram.bytes:
-        raise ArtifactRejected(f"a kernel needs {scratch_bytes(kernel)} bytes to be simulated; {spec.name} has {spec.sram.bytes} of SRAM")
+    if slot_bytes(kernel) > LARGEST_SCRATCH * spec.sram.bytes:
+        raise ArtifactRejected(f"a kernel needs {slot_bytes(kernel)} bytes to be simulated; {spec.name} has {spec.sram.bytes} of SRAM")
     if kernel.sram_bytes > spec.sram.bytes:
         raise ArtifactRejected(f"a kernel needs {kernel.sram_bytes} bytes of SRAM; {spec.name} has {spec.sram.bytes}")
     if kernel.dataflow not in spec.array.dataflows and any(instruction.op == "matmul" for instruction in kernel.instructions):

@@ -14,6 +14,8 @@ from ..ir.op import Op, flat
 from ..ir.semantics import Array
 from ..ir.value import ARRAYS
 from .execute import Step
+from .program import Kernel
+from .room import Room, room_for
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -43,21 +45,22 @@ class Bound:
 
 @dataclass(slots=True)
 class Calls:
-    """A segment's calls. While a run's buffers are the same arrays as before, nothing is looked up again."""
+    """A segment's calls. While a run's room and buffers are the same as before, nothing is looked up again."""
 
     calls: tuple[Call, ...]
-    steps: tuple[tuple[Step, ...], ...]  # of every kernel
+    kernels: tuple[Kernel, ...]
     constants: Mapping[str, Array]  # flat
     placed: tuple[str, ...]  # values that a run has in its buffers
-    buffers: Mapping[str, Array] = field(default_factory=dict)  # those of the last run
+    room: Room | None = None  # of the last run
+    buffers: Mapping[str, Array] = field(default_factory=dict)
     bound: tuple[Bound, ...] = ()  # its calls on them
 
-    def run(self, buffers: Mapping[str, Array]) -> None:
+    def run(self, buffers: Mapping[str, Array], room: Room) -> None:
         """Raises PlanInvalid for a buffer that is missing or not in one piece, InvalidRequest for a row or a position that is not
         there."""
-        if not self.buffers or any(buffers.get(name) is not last for name, last in self.buffers.items()):
-            self.bound = self._bind(buffers)
-            self.buffers = {name: buffers[name] for name in self.placed}
+        if room is not self.room or any(buffers.get(name) is not last for name, last in self.buffers.items()):
+            self.bound = self._bind(buffers, room)
+            self.buffers, self.room = {name: buffers[name] for name in self.placed}, room
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for call in self.bound:
                 for before, after in call.moves:
@@ -65,7 +68,9 @@ class Calls:
                 for step in call.steps:
                     step(call.operands)
 
-    def _bind(self, buffers: Mapping[str, Array]) -> tuple[Bound, ...]:
+    def _bind(self, buffers: Mapping[str, Array], room: Room) -> tuple[Bound, ...]:
+        if len(room.scratch) < (needed := room_for(self.kernels)):
+            raise PlanInvalid(f"the scratch has {len(room.scratch)} bytes, and the segment needs {needed}")
         known = dict(self.constants)
         for name in self.placed:
             array = buffers.get(name)
@@ -76,13 +81,13 @@ class Calls:
         for call in self.calls:
             moves = ((known[before], known[after]) for before, after in call.views)
             apart = tuple((before, after) for before, after in moves if _address(before) != _address(after))
-            bound.append(Bound(self.steps[call.kernel], tuple(known[name] for name in call.operands), apart))
+            bound.append(Bound(room.steps_of(self.kernels[call.kernel]), tuple(known[name] for name in call.operands), apart))
         return tuple(bound)
 
 
-def calls_of(graph: Graph, calls: Sequence[Call], steps: Sequence[tuple[Step, ...]], constants: Mapping[str, Array]) -> Calls:
+def calls_of(graph: Graph, calls: Sequence[Call], kernels: Sequence[Kernel], constants: Mapping[str, Array]) -> Calls:
     """`constants`: as flat_constants gives them."""
-    return Calls(tuple(calls), tuple(steps), constants, tuple(value.name for value in graph.values() if value.name not in constants))
+    return Calls(tuple(calls), tuple(kernels), constants, tuple(value.name for value in graph.values() if value.name not in constants))
 
 
 def flat_constants(graph: Graph, constants: Mapping[str, Array]) -> dict[str, Array]:

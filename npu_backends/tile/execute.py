@@ -9,7 +9,7 @@ import numpy as np
 from ...shared_protocol.errors import InvalidRequest
 from ..ir.semantics import Array, visible
 from ..ir.value import ARRAYS
-from .computations import COMPUTATIONS, key_of, workspace_floats
+from .computations import COMPUTATIONS, key_of
 from .compute import Computation, Workspace
 from .program import SEEN, Instruction, Kernel, Part
 
@@ -17,13 +17,9 @@ Step = Callable[[Sequence[Array]], None]  # one instruction, given the operands 
 LINE = 64  # bytes
 
 
-def scratch_bytes(kernel: Kernel) -> int:
+def slot_bytes(kernel: Kernel) -> int:
     """Of memory for all slots of a kernel when it runs in NumPy, where a code of four bits takes a byte."""
     return sum(-(-slot.elements * ARRAYS[slot.dtype].itemsize // LINE) * LINE for slot in kernel.slots)
-
-
-def new_workspace(kernels: Sequence[Kernel]) -> Workspace:
-    return Workspace(np.zeros(max(map(workspace_floats, kernels), default=0), np.float32))
 
 
 def bind(kernel: Kernel, scratch: Array, space: Workspace) -> list[Step]:

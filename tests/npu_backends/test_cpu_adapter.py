@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hybrid.npu_backends.base import Artifact, Placement, Plan, Segment
+from hybrid.npu_backends.base import SCRATCH, Artifact, Placement, Plan, Segment
 from hybrid.npu_backends.cpu.adapter import CpuAdapter
 from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.ir.interpret import interpret
 from hybrid.npu_backends.ir.op import Op, fused
 from hybrid.npu_backends.ir.value import Value
 from hybrid.npu_backends.preset import load_preset
-from hybrid.shared_protocol.errors import ArtifactRejected
+from hybrid.shared_protocol.errors import ArtifactRejected, PlanInvalid
 
 X, GAIN, WEIGHTS = Value("x", (2, 4), "f32"), Value("gain", (4,), "f32"), Value("weights", (3, 4), "f32")
 NORMED, Y = Value("normed", (2, 4), "f32"), Value("y", (2, 3), "f32")
@@ -74,3 +74,23 @@ def test_bytes_that_are_torn_foreign_or_wrong_inside_are_refused() -> None:
         CPU.load(lowered(Plan({**PLAN.placements, "y": Placement("sram", 32, 20)}, PLAN.arenas, {})), CONSTANTS)
     with pytest.raises(ArtifactRejected, match="weights"):
         CPU.load(whole, {"gain": CONSTANTS["gain"]})
+
+
+def test_it_computes_in_the_scratch_that_is_planned_or_refuses_one_that_is_too_small() -> None:
+    needed = CPU.scratch_bytes(Segment("g", "cpu", GRAPH), {})
+    values = {"x": np.ones((2, 4), np.float32), "y": np.zeros((2, 3), np.float32), "where": np.zeros(1, np.int32)}
+    values |= {"rows": values["y"].reshape(2, 1, 3), "cache": np.zeros((1, 8, 3), np.float16)}
+    values["after"] = values["cache"]
+
+    def planned(size: int) -> Plan:
+        return Plan({**PLAN.placements, SCRATCH: Placement("room", 0, size)}, {**PLAN.arenas, "room": size}, {})
+
+    handle = CPU.load(lowered(planned(needed)), CONSTANTS)
+    CPU.run(handle, {**values, SCRATCH: np.zeros(needed, np.uint8)})
+    assert values["y"].any()
+    with pytest.raises(PlanInvalid, match="no buffer"):
+        CPU.run(handle, values)
+    with pytest.raises(PlanInvalid, match=f"{needed - 1} bytes"):
+        CPU.run(handle, {**values, SCRATCH: np.zeros(needed - 1, np.uint8)})
+    with pytest.raises(ArtifactRejected, match=f"{needed - 1} bytes of scratch"):
+        CPU.load(lowered(planned(needed - 1)), CONSTANTS)

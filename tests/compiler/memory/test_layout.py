@@ -12,7 +12,7 @@ from hybrid.compiler.memory.errors import MemoryTooSmall
 from hybrid.compiler.memory.greedy import ORDERS
 from hybrid.compiler.memory.layout import Layout, lay_out
 from hybrid.compiler.memory.plan import MemoryPlan, make_plan
-from hybrid.npu_backends.base import Segment
+from hybrid.npu_backends.base import SCRATCH, Placement, Segment
 from hybrid.npu_backends.cpu.adapter import CpuAdapter
 from hybrid.npu_backends.ir.graph import Graph, subgraph
 from hybrid.npu_backends.ir.interpret import interpret
@@ -126,3 +126,12 @@ def test_a_segment_is_told_of_its_own_values_and_of_all_arenas() -> None:
     assert set(plan.placements) == {"v0", "v1", "v2"}
     assert (plan.placements["v1"].arena, plan.placements["v2"].arena) == ("sram", "dram")
     assert plan.arenas == layout.arenas == {"sram": 256, "dram": layout.plans["dram"].size}
+
+
+def test_the_segments_of_a_chip_compute_in_one_place_beside_their_values() -> None:
+    graph = chain(4)
+    segments = [Segment("a", "npu", subgraph(graph, "a", graph.ops[:2])), Segment("b", "cpu", subgraph(graph, "b", graph.ops[2:]))]
+    layout = lay_out(graph, segments, planner, alignment=64, room={"cpu": 128})
+    assert layout.arenas["cpu scratch"] == 128 and "npu scratch" not in layout.arenas
+    assert layout.plan_of(segments[1], {}).placements[SCRATCH] == Placement("cpu scratch", 0, 128)
+    assert SCRATCH not in layout.plan_of(segments[0], {}).placements

@@ -20,7 +20,8 @@ from hybrid.npu_backends.preset import load_preset
 from hybrid.shared_protocol.errors import ArtifactRejected, Cancelled, ConfigError, ContextOverflow
 from hybrid.shared_protocol.model import Model
 
-CONTEXT = 48
+CONTEXT, LONG = 48, 512
+ALLOWED = 1 << 16  # bytes beside the plan: views as they are made, and the few kilobytes in which NumPy converts
 PROMPT = [(i * 7919 + 11) % 320 for i in range(21)]
 SLOW = dataclasses.replace(load_preset("host-cpu"), clock_hz=1e6)  # so that a tiny model is worth handing to a chip
 PRESETS = ("systolic-32", "ethos-u85-2048")
@@ -86,6 +87,35 @@ def test_memory_is_what_was_planned_and_nothing_grows_while_it_runs(runtime: Npu
     tracemalloc.stop()
     assert later - first < 2048  # bytes; one row of logits is 1,280
     assert (runtime.memory().kv, runtime.memory().scratch) == (memory.kv, memory.scratch)
+
+
+def test_a_run_takes_next_to_nothing_beside_the_plan_with_attention_on_the_processor_too(tiny_llama: Model) -> None:
+    chip = load_preset("ethos-u85-2048")  # whose array multiplies no floats
+    long = compile_model(tiny_llama, chip, context=LONG, shapes=(Shape(32, 1), Shape(1, 1)), host=SLOW)
+    runtime = opened(tiny_llama, long)
+    assert runtime.memory().scratch == sum(size for name, size in long.arenas.items() if name != "kv")
+    machine = runtime._machine
+    assert machine is not None
+    for runnable in machine.runnables:
+        on_processor = [lowered.segment.graph for lowered in runnable.program.segments if lowered.segment.chip == "cpu"]
+        kinds = {inner.kind for graph in on_processor for op in graph.ops for inner in (*op.body, op)}
+        assert {"scores", "softmax", "mix"} <= kinds
+        scores = max(value.bytes for graph in on_processor for op in graph.ops for inner in (*op.body, op) for value in inner.outputs)
+        assert runnable.program.shape.rows == 1 or scores >= 4 * ALLOWED  # what would show
+        runnable.ids[:], runnable.logit_index[:] = 0, 0
+        runnable.position[0] = LONG - runnable.program.shape.rows
+        runnable.run()  # kernels are bound to the scratch, and calls to their values
+        gc.collect()
+        tracemalloc.start()
+        for _ in range(8):  # until Python's own lists of freed dictionaries are full
+            runnable.run()
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        runnable.run()
+        after, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak - before < ALLOWED and after - before < 2048, (runnable.program.shape.name, peak - before, after - before)
+    runtime.close()
 
 
 def test_every_value_is_a_view_of_an_arena_as_long_as_the_runtime_lives(runtime: NpuRuntime) -> None:
