@@ -47,9 +47,9 @@ class Machine:
     def __init__(self, compiled: Compiled, adapters: Mapping[str, Adapter]) -> None:
         """Raises ArtifactRejected where a chip has no adapter here, an adapter does not take its segment, or programs disagree on where
         a state stands."""
-        memory = compiled.facts.target.sram.bytes + compiled.facts.target.dram.bytes
-        if sum(compiled.arenas.values()) > memory:
-            raise ArtifactRejected(f"its arenas are {sum(compiled.arenas.values()):,} bytes, the chip has {memory:,}", hint="compile again")
+        memory, arenas = compiled.facts.target.sram.bytes + compiled.facts.target.dram.bytes, sum(compiled.arenas.values())
+        if arenas > 2 * memory:  # twice: a simulated chip computes in memory of this machine beside its own
+            raise ArtifactRejected(f"its arenas are {arenas:,} bytes, the chip has {memory:,}", hint="compile again")
         self.arenas: dict[str, NDArray[np.uint8]] = {name: _aligned(size) for name, size in compiled.arenas.items()}
         self.runnables = tuple(self._open(program, compiled.constants, adapters) for program in compiled.programs)
         _check_states(compiled.programs)
@@ -68,6 +68,10 @@ class Machine:
             handle = adapter.load(lowered.artifact, constants)
             buffers = {name: views[name] for name in used}
             if scratch := lowered.plan.placements.get(SCRATCH):
+                if scratch.arena not in self.arenas:
+                    raise ArtifactRejected(
+                        f"{lowered.segment.name} works in an arena {scratch.arena!r} that was not planned", hint="compile again"
+                    )
                 buffers[SCRATCH] = self.arenas[scratch.arena]  # all of it: one array for all segments, to which kernels are bound once
             steps.append(_Step(adapter, handle, buffers))
         return Runnable(program, tuple(steps), views["ids"], views["position"], views["logit_index"], views["logits"])
