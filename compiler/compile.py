@@ -84,7 +84,7 @@ def compile_model(
     total = len(facts.shapes) + 1
     programs = []
     for done, shape in enumerate(facts.shapes):
-        progress(f"graph of {shape.rows} rows", done, total)
+        progress("graph of one row" if shape.rows == 1 else f"graph of {shape.rows} rows", done, total)
         programs.append(compile_program(model.architecture, facts, shape, model))
     programs = list(fitted(Compiled(facts, tuple(programs), {}), chips_of(facts.target, facts.host)).programs)
     progress("weights", len(programs), total)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..shared_protocol.errors import ConfigError
-from .spec import Array, Energy, Kind, Memory, Provenance, Spec
+from .spec import KINDS, Array, Energy, Kind, Memory, Provenance, Spec
 
 LARGEST_FILE = 1 << 20  # bytes
 MEMORY = ("bytes", "bytes_per_cycle", "latency_cycles", "burst_bytes", "outstanding")
@@ -124,7 +124,8 @@ def _said(entries: Mapping[str, Any], key: str) -> Provenance:
     for part in SAID:
         dotted = f"{key}.{part}".lstrip(".")
         if not isinstance(entries.get(part), str):
-            raise ConfigError(f"{dotted} is missing" if part not in entries else f"{dotted} must be a text", param=dotted)
+            wanted = f"one of {', '.join(KINDS)}" if part == "kind" else "where the numbers are from, as a text"
+            raise ConfigError(f"{dotted} is missing" if part not in entries else f"{dotted} must be a text", param=dotted, hint=wanted)
     return Provenance(key, entries["source"], cast(Kind, entries["kind"]))
 
 

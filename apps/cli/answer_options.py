@@ -18,7 +18,7 @@ _OPTIONS = (
     ),
     click.option("--target", help="The chip of --runtime npu: a preset or a .toml file; default: ethos-u85-2048."),
     click.option("--threads", type=click.IntRange(1, 1024), help="Compute threads; default: one per CPU that may be used."),
-    click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or what the model knows."),
+    click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or fewer where the model knows fewer."),
 )
 
 

@@ -18,7 +18,7 @@ PAGE_LATENCY_S = 100e-6  # of a phone's flash, for a page of 512 KB
 @click.argument("model", required=False)
 @click.option("--target", default="ethos-u85-2048", show_default=True, help="A preset's name, or a chip of your own as a .toml file.")
 @click.option("--scheme", type=click.Choice(SCHEMES), default="w8a8", show_default=True, help="Bits of weights and activations.")
-@click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or what the model knows.")
+@click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or fewer where the model knows fewer.")
 @click.option(
     "--storage", type=click.FloatRange(0, min_open=True), help="GB/s of a storage to page weights from that memory does not hold."
 )
