@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..shared_protocol.errors import ConfigError
-from .spec import KINDS, Array, Energy, Kind, Memory, Provenance, Spec
+from .spec import KINDS, MEMORY, Array, Energy, Kind, Memory, Provenance, Spec
 
 LARGEST_FILE = 1 << 20  # bytes
-MEMORY = ("bytes", "bytes_per_cycle", "latency_cycles", "burst_bytes", "outstanding")
 TABLES: dict[str, tuple[str, ...]] = {
     "array": ("rows", "cols", "dataflows"),
     "sram": MEMORY,

@@ -38,10 +38,10 @@ LIMITS: dict[str, tuple[float, float]] = {
 }
 WHOLE = {"array.rows", "array.cols", "vector_lanes", "alignment", "launch_cycles", "bytes", "latency_cycles", "burst_bytes", "outstanding"}
 
-_MEMORY = ("bytes", "bytes_per_cycle", "latency_cycles", "burst_bytes", "outstanding")
+MEMORY = ("bytes", "bytes_per_cycle", "latency_cycles", "burst_bytes", "outstanding")
 NUMBERS = (  # of a chip, each of which somebody says
     *("clock_hz", "vector_lanes", "alignment", "launch_cycles", "array.rows", "array.cols"),
-    *(f"{memory}.{key}" for memory in ("sram", "dram") for key in _MEMORY),
+    *(f"{memory}.{key}" for memory in ("sram", "dram") for key in MEMORY),
     *(f"energy.pj_per_{what}" for what in ("mac", "sram_byte", "dram_byte")),
 )
 
@@ -80,7 +80,7 @@ class Memory:
     outstanding: int  # requests under way at once
 
     def __post_init__(self) -> None:
-        for key in _MEMORY:
+        for key in MEMORY:
             check_number(f"{self.name}.{key}", getattr(self, key), limits=key)
 
     @property

@@ -5,18 +5,16 @@ linear ── silu ── multiply ── norm        silu and multiply follow t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..ir.op import Op
 from .builder import Builder
-from .rows import activation_tile, pair_tile, read_tile
+from .rows import elementwise_tile, read_tile
 
 TILED = ("linear_i8", "linear_g32")  # products whose tiling is free; a float product's sums are cut in one way only
-BY_TILE: Mapping[str, Callable[[Builder, Op, int, int, int, int], None]] = MappingProxyType(
-    {"add": pair_tile, "multiply": pair_tile, "silu": activation_tile, "gelu": activation_tile, "softcap": activation_tile}
-)
+BY_TILE = frozenset({"add", "multiply", "silu", "gelu", "softcap"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +57,4 @@ def fetch_epilogue(b: Builder, product: Op, m: tuple[int, int], n: tuple[int, in
 
 def run_epilogue(b: Builder, product: Op, m: tuple[int, int], n: tuple[int, int]) -> None:
     for op in b.after[product.name]:
-        BY_TILE[op.kind](b, op, *m, *n)
+        elementwise_tile(b, op, *m, *n)

@@ -42,32 +42,19 @@ def quantise(b: Builder, op: Op, tiling: Tiling | None) -> None:
         b.done(scales, scale, 1, r0, r1)
 
 
-def pair(b: Builder, op: Op, tiling: Tiling | None) -> None:
-    width, lines = op.outputs[0].shape[-1], _lines(b, op.outputs[0])
-    for start, stop in b.chunks():
-        pair_tile(b, op, start * lines, stop * lines, 0, width)
-
-
-def pair_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> None:
-    (z,), width = op.outputs, op.outputs[0].shape[-1]
-    ins, target = read_tile(b, op, r0, r1, c0, c1), b.made(z, width, r0, r1, c0, c1)
-    b.map(op.kind, target, *ins)
-    b.done(z, target, width, r0, r1, c0, c1)
-
-
 def read_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> list[Part]:
     """Tiles of the inputs of an operation that computes element by element; a vector for all rows has one row."""
     shape, width = op.outputs[0].shape, op.outputs[0].shape[-1]
     return [b.part(x, width, r0, r1, c0, c1) if x.shape == shape else b.whole(x, width, 0, 1, c0, c1, copies=1) for x in op.inputs]
 
 
-def activation(b: Builder, op: Op, tiling: Tiling | None) -> None:
+def elementwise(b: Builder, op: Op, tiling: Tiling | None) -> None:
     width, lines = op.outputs[0].shape[-1], _lines(b, op.outputs[0])
     for start, stop in b.chunks():
-        activation_tile(b, op, start * lines, stop * lines, 0, width)
+        elementwise_tile(b, op, start * lines, stop * lines, 0, width)
 
 
-def activation_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> None:
+def elementwise_tile(b: Builder, op: Op, r0: int, r1: int, c0: int, c1: int) -> None:
     (y,), width = op.outputs, op.outputs[0].shape[-1]
     ins, target = read_tile(b, op, r0, r1, c0, c1), b.made(y, width, r0, r1, c0, c1)
     b.map(op.kind, target, *ins, numbers=(op.number("cap"),) if op.kind == "softcap" else ())
