@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
@@ -45,6 +46,13 @@ class BuildModules(build_py):
         return [found for found in super().find_package_modules(package, package_dir) if found[:2] != ("hybrid", "setup")]
 
 
+class WheelOfAnyPython(bdist_wheel):
+    """ctypes opens the library, so a wheel is bound to a platform and to no version of Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
 def compile_kernels(sources: list[str], target: Path) -> str | None:
     """Compile into `target`; return what went wrong, or None."""
     command = compiler()
@@ -71,5 +79,5 @@ def files(pattern: str) -> list[str]:
 
 setup(
     ext_modules=[Extension(f"{PACKAGE}.kernels", sources=files("*.cpp"), depends=files("*.h"), optional=True)],
-    cmdclass={"build_ext": BuildKernels, "build_py": BuildModules},
+    cmdclass={"build_ext": BuildKernels, "build_py": BuildModules, "bdist_wheel": WheelOfAnyPython},
 )

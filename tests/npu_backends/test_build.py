@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,23 @@ def test_a_compiler_that_fails_is_a_warning_and_leaves_no_library(tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert "the native kernels were not built" in done.stdout + done.stderr
     assert not list(tmp_path.rglob("libhybrid_kernels.*"))
+
+
+def test_a_wheel_fits_every_python_and_brings_the_data_files(tmp_path: Path) -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("which files belong to the project is asked of git")
+    tracked = [name for name in listed.stdout.splitlines() if not name.startswith(("tests/", "benchmarks/", "docs/"))]
+    tree = tmp_path / "hybrid"  # a clean copy: what earlier builds left in the checkout can bring files that the settings leave out
+    for name in tracked:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_bytes((ROOT / name).read_bytes())
+    command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=tree, env={**os.environ, "CXX": "false"}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.split("-")[2:4] == ["py3", "none"]  # then the platform
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    expected = {f"hybrid/{name}" for name in tracked if name.endswith((".py", ".toml", ".json", ".typed"))}
+    missing = {name for name in expected - inside if not name.startswith("hybrid/.")}
+    assert missing == {"hybrid/pyproject.toml", "hybrid/setup.py"}
