@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..npu_backends.ir.value import ARRAYS, DType
-from ..shared_protocol.errors import ArtifactRejected, HybridError
+from ..shared_protocol.compile_errors import ArtifactRejected
+from ..shared_protocol.errors import HybridError
 from .program import Compiled, Facts, Program
 
 FORM = 1  # of the folder; another number is refused

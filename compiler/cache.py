@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ..npu_backends.spec import Spec
-from ..shared_protocol.errors import ArtifactRejected
+from ..shared_protocol.compile_errors import ArtifactRejected
 from ..shared_protocol.model import Model
 from ..shared_protocol.store import Store
 from .artifact import HEAD, hash_of, read, write

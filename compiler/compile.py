@@ -14,7 +14,7 @@ from ..npu_backends.base import Adapter, Cost, Plan, Segment
 from ..npu_backends.ir.graph import Graph
 from ..npu_backends.spec import Spec
 from ..shared_protocol.architecture import Architecture
-from ..shared_protocol.errors import CompileError
+from ..shared_protocol.compile_errors import CompileError
 from ..shared_protocol.model import Model
 from .capture.capture import capture
 from .chips import CPU, NPU, chips_of, cost_on, host_beside, scratch_bytes, tiling_on, working_bytes

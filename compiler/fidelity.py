@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..shared_protocol.errors import CompileError
+from ..shared_protocol.compile_errors import CompileError
 from ..shared_protocol.model import Model
 from .capture.capture import capture
 from .capture.constants import constants_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..npu_backends.base import Adapter
-from ..shared_protocol.errors import DoesNotFit
+from ..shared_protocol.compile_errors import DoesNotFit
 from .chips import CPU, cost_on
 from .memory.lifetimes import OUTSIDE, STATES, room_of
 from .memory.paging import SMALLEST_PAGE, Storage, plan_pages, stream_of

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ..shared_protocol.errors import ArtifactRejected, HybridError
+from ..shared_protocol.compile_errors import ArtifactRejected
+from ..shared_protocol.errors import HybridError
 from .base import SCRATCH, Artifact, Placement, Plan, Segment
 
 

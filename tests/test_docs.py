@@ -11,7 +11,7 @@ import hybrid
 import pytest
 from hybrid.apps.cli.main import cli
 from hybrid.router.policy.policy import Policy
-from hybrid.shared_protocol import errors
+from hybrid.shared_protocol import compile_errors, errors
 from hybrid.shared_protocol.sources.catalogue import load_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +26,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def test_every_error_code_is_explained() -> None:
     page = (ROOT / "docs/errors.md").read_text()
-    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HybridError)]
+    named = vars(errors) | vars(compile_errors)
+    classes = [value for value in named.values() if isinstance(value, type) and issubclass(value, errors.HybridError)]
     codes = {cls.code for cls in classes if "code" in vars(cls)}
     assert len(codes) > 10
     assert {code for code in codes if f"`{code}`" not in page} == set()

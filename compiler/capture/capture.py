@@ -17,7 +17,7 @@ from ...npu_backends.ir.op import Attribute, Op
 from ...npu_backends.ir.value import Value
 from ...shared_protocol.architecture import Architecture, Rotary
 from ...shared_protocol.architecture.tensor_shapes import expected_shapes
-from ...shared_protocol.errors import CompileError
+from ...shared_protocol.compile_errors import CompileError
 from .constants import SCALE, rotary_names
 
 ACTIVATIONS = {"silu": "silu", "gelu_tanh": "gelu"}  # the network's name -> the operation's

@@ -12,7 +12,7 @@ from ...npu_backends.ir.graph import Graph
 from ...npu_backends.ir.value import Value
 from ...quant.formats import dequantize
 from ...shared_protocol.architecture import Architecture, Rotary
-from ...shared_protocol.errors import GraphInvalid
+from ...shared_protocol.compile_errors import GraphInvalid
 from ...shared_protocol.model import Model
 
 SCALE = "embedding_scale"  # f32 [hidden], all alike: what a row of the embedding is multiplied with

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...npu_backends.ir.graph import Graph
 from ...npu_backends.ir.interpret import interpret
 from ...npu_backends.ir.value import ARRAYS
-from ...shared_protocol.errors import CompileError
+from ...shared_protocol.compile_errors import CompileError
 
 PADDING = 0  # the id in rows without a token
 

@@ -7,7 +7,7 @@ import math
 from ...npu_backends.base import Adapter
 from ...npu_backends.ir.op import Op
 from ...npu_backends.tile.kernels import nameless
-from ...shared_protocol.errors import DoesNotFit
+from ...shared_protocol.compile_errors import DoesNotFit
 from .fuse import Fits, Price
 from .room import has_room
 

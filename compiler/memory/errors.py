@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...shared_protocol.errors import DoesNotFit, InvalidRequest, PlanInvalid
+from ...shared_protocol.compile_errors import DoesNotFit, PlanInvalid
+from ...shared_protocol.errors import InvalidRequest
 
 
 class InvalidBuffers(InvalidRequest):

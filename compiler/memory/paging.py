@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from ...npu_backends.ir.op import Op, flat
 from ...npu_backends.ir.work import WEIGHTS, work_of
 from ...npu_backends.systolic.timeline import Task
-from ...shared_protocol.errors import ConfigError, DoesNotFit
+from ...shared_protocol.compile_errors import DoesNotFit
+from ...shared_protocol.errors import ConfigError
 from .buffer import Buffer
 
 SMALLEST_PAGE = 256 << 10  # bytes: below it flash is much slower than it says

@@ -13,7 +13,7 @@ from ...npu_backends.base import Adapter
 from ...npu_backends.ir.graph import Graph
 from ...npu_backends.ir.op import Op
 from ...npu_backends.ir.value import Value
-from ...shared_protocol.errors import DoesNotFit
+from ...shared_protocol.compile_errors import DoesNotFit
 
 
 def cheapest(

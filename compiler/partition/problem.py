@@ -16,7 +16,7 @@ from ...npu_backends.base import Adapter
 from ...npu_backends.ir.graph import Graph
 from ...npu_backends.ir.op import Op
 from ...npu_backends.ir.value import Value
-from ...shared_protocol.errors import CompileError, DoesNotFit, OperationRefused
+from ...shared_protocol.compile_errors import CompileError, DoesNotFit, OperationRefused
 
 OpCost = Callable[[Adapter, Op], float]  # seconds; raises DoesNotFit where the chip has no room
 TransferCost = Callable[[Value, Adapter, Adapter], float]  # seconds from the one to the other

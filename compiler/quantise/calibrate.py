@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...npu_backends.ir.graph import Graph
-from ...shared_protocol.errors import CompileError
+from ...shared_protocol.compile_errors import CompileError
 from ..capture.sequence import SequenceRun
 
 Peaks = Mapping[str, NDArray[np.float32]]  # by the name of the rows: the largest magnitude of each of their columns

@@ -14,7 +14,7 @@ from ...npu_backends.ir.semantics import quantise_rows
 from ...quant.block_codes import OFFSETS, Parts, parts_of
 from ...quant.blocks_iq4 import LEVELS
 from ...quant.formats import dequantize, format_of
-from ...shared_protocol.errors import CompileError
+from ...shared_protocol.compile_errors import CompileError
 from ...shared_protocol.gguf import Tensor
 from .layout import EXACT, Layout
 

@@ -13,7 +13,7 @@ from ...npu_backends.ir.graph import Graph
 from ...npu_backends.ir.kinds import GROUP
 from ...npu_backends.ir.value import Value
 from ...quant.formats import dequantize
-from ...shared_protocol.errors import GraphInvalid
+from ...shared_protocol.compile_errors import GraphInvalid
 from ...shared_protocol.gguf import Tensor
 from ...shared_protocol.model import Model
 from ..capture.constants import constant_of

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...npu_backends.ir.graph import Graph
-from ...shared_protocol.errors import CompileError, TooInexact
+from ...shared_protocol.compile_errors import CompileError, TooInexact
 from ..capture.sequence import SequenceRun
 
 Floats = NDArray[np.float32]

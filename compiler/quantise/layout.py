@@ -17,7 +17,7 @@ from ...npu_backends.ir.kinds import GROUP
 from ...npu_backends.ir.op import flat
 from ...npu_backends.ir.value import Value
 from ...npu_backends.spec import WEIGHT_FORMATS
-from ...shared_protocol.errors import CompileError
+from ...shared_protocol.compile_errors import CompileError
 from ...shared_protocol.model import Model
 
 Scheme = Literal["w8a8", "w4a8"]

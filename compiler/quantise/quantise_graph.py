@@ -16,7 +16,7 @@ from ...npu_backends.ir.graph import Graph
 from ...npu_backends.ir.kinds import GROUP
 from ...npu_backends.ir.op import Op
 from ...npu_backends.ir.value import Value
-from ...shared_protocol.errors import CompileError
+from ...shared_protocol.compile_errors import CompileError
 from .layout import Layout, Scheme, layouts_of
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...quant.formats import dequantize
-from ...shared_protocol.errors import CompileError
+from ...shared_protocol.compile_errors import CompileError
 from ...shared_protocol.gguf import Tensor
 from ...shared_protocol.model import Model
 from .calibrate import Peaks

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...compiler.program import Compiled, Program
 from ...npu_backends.base import SCRATCH, Adapter
 from ...npu_backends.ir.value import ARRAYS
-from ...shared_protocol.errors import ArtifactRejected
+from ...shared_protocol.compile_errors import ArtifactRejected
 
 LINE = 4096  # bytes: arenas begin at a multiple of it
 Arrays = dict[str, NDArray[Any]]

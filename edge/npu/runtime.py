@@ -15,7 +15,8 @@ from ...compiler.memory.lifetimes import STATES
 from ...compiler.program import Compiled
 from ...npu_backends.base import NOTHING, Adapter, Cost
 from ...npu_backends.cpu.process import peak_bytes
-from ...shared_protocol.errors import ArtifactRejected, Cancelled, ContextOverflow, EngineFailed, RuntimeClosed
+from ...shared_protocol.compile_errors import ArtifactRejected
+from ...shared_protocol.errors import Cancelled, ContextOverflow, EngineFailed, RuntimeClosed
 from ...shared_protocol.model_card import ModelCard
 from ...shared_protocol.runtime import EdgeRuntime, MemoryReport
 from ..checks import check_length, checked_ids

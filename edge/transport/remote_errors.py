@@ -8,6 +8,7 @@ import re
 import msgspec
 
 from ...shared_protocol import errors
+from ...shared_protocol.compile_errors import CompileError
 from ...shared_protocol.errors import ContextOverflow, HybridError
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -39,7 +40,7 @@ def _simple_classes(root: type[HybridError]) -> dict[str, type[HybridError]]:
     return found
 
 
-_BY_CODE = _simple_classes(HybridError)
+_BY_CODE = _simple_classes(HybridError) | _simple_classes(CompileError)
 _BY_STATUS: dict[int, type[HybridError]] = {
     401: errors.AuthenticationError,
     403: errors.PermissionDenied,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...shared_protocol.errors import ArtifactRejected
+from ...shared_protocol.compile_errors import ArtifactRejected
 from ..base import Adapter, Artifact, Plan, Segment, Tiling
 from ..ir.graph import Graph
 from ..ir.interpret import interpret

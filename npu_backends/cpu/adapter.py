@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...shared_protocol.errors import ArtifactRejected
+from ...shared_protocol.compile_errors import ArtifactRejected
 from ..base import Artifact, Cost, Plan, Segment, Tiling
 from ..ir.graph import Graph
 from ..ir.op import Op

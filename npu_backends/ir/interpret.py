@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...shared_protocol.errors import GraphInvalid
+from ...shared_protocol.compile_errors import GraphInvalid
 from ..cpu.blas import one_blas_thread
 from .graph import Graph
 from .op import Op

@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ...shared_protocol.errors import GraphInvalid
+from ...shared_protocol.compile_errors import GraphInvalid
 from .op import Op
 from .value import DType, Value
 

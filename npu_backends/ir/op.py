@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...shared_protocol.errors import GraphInvalid
+from ...shared_protocol.compile_errors import GraphInvalid
 from .value import Value
 
 Attribute = int | float | str | tuple[int, ...]

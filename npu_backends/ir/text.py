@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ...shared_protocol.errors import GraphInvalid
+from ...shared_protocol.compile_errors import GraphInvalid
 from .graph import Graph, check_op, make
 from .op import Attribute, Op
 from .value import Value

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...shared_protocol.errors import GraphInvalid
+from ...shared_protocol.compile_errors import GraphInvalid
 
 DType = Literal["f32", "f16", "i32", "i8", "u4"]
 BITS: Mapping[DType, int] = MappingProxyType({"f32": 32, "f16": 16, "i32": 32, "i8": 8, "u4": 4})

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...shared_protocol.errors import DoesNotFit
+from ...shared_protocol.compile_errors import DoesNotFit
 from ..base import NOTHING, Artifact, Cost, Plan, Segment, Tiling
 from ..cpu.blas import one_blas_thread
 from ..ir.op import Op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...shared_protocol.errors import DoesNotFit
+from ...shared_protocol.compile_errors import DoesNotFit
 from ..base import Tiling
 from ..ir.kinds import GROUP
 from ..ir.op import Op, flat

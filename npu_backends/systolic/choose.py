@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
-from ...shared_protocol.errors import DoesNotFit
+from ...shared_protocol.compile_errors import DoesNotFit
 from ..base import Tiling
 from ..ir.kinds import GROUP
 from ..ir.op import Op, flat

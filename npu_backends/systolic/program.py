@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from ...shared_protocol.errors import ArtifactRejected
+from ...shared_protocol.compile_errors import ArtifactRejected
 from ..ir.value import Value
 from ..lowered import Lowered
 from ..spec import Spec

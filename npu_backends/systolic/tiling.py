@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...shared_protocol.errors import DoesNotFit
+from ...shared_protocol.compile_errors import DoesNotFit
 from ..base import Cost, Tiling
 from ..spec import Spec
 from .choices import Choices, all_choices, smallest_tilings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from ...shared_protocol.errors import ArtifactRejected, PlanInvalid
+from ...shared_protocol.compile_errors import ArtifactRejected, PlanInvalid
 from ..ir.graph import Graph
 from ..ir.op import Op, flat
 from ..ir.semantics import Array

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...shared_protocol.errors import ArtifactRejected, PlanInvalid
+from ...shared_protocol.compile_errors import ArtifactRejected, PlanInvalid
 from ..base import SCRATCH, Plan
 from ..ir.semantics import Array
 from .computations import workspace_floats

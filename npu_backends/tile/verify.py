@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...shared_protocol.errors import ArtifactRejected
+from ...shared_protocol.compile_errors import ArtifactRejected
 from .program import MAPS, SEEN, TILE_OPS, Instruction, Kernel, Part
 from .shapes import fit
 

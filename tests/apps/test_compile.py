@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from hybrid.apps.cli.main import cli
-from hybrid.shared_protocol.errors import DoesNotFit, HybridError
+from hybrid.shared_protocol.compile_errors import DoesNotFit
+from hybrid.shared_protocol.errors import HybridError
 from hybrid.tests.support.html_page import checked
 
 

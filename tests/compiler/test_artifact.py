@@ -19,7 +19,7 @@ from hybrid.compiler.cache import compiled_for
 from hybrid.compiler.compile import compile_model
 from hybrid.compiler.program import Compiled, Shape
 from hybrid.npu_backends.preset import load_preset
-from hybrid.shared_protocol.errors import ArtifactRejected
+from hybrid.shared_protocol.compile_errors import ArtifactRejected
 from hybrid.shared_protocol.model import Model
 
 TARGET = load_preset("systolic-32")

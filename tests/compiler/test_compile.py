@@ -14,7 +14,7 @@ from hybrid.npu_backends.ir.op import flat
 from hybrid.npu_backends.preset import load_preset
 from hybrid.npu_backends.spec import Spec
 from hybrid.npu_backends.systolic.timeline import schedule
-from hybrid.shared_protocol.errors import CompileError, DoesNotFit
+from hybrid.shared_protocol.compile_errors import CompileError, DoesNotFit
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.networks import random_network
 

@@ -9,7 +9,7 @@ from hybrid.npu_backends.ir.interpret import interpret
 from hybrid.npu_backends.ir.op import Op, fused
 from hybrid.npu_backends.ir.value import Value
 from hybrid.npu_backends.preset import load_preset
-from hybrid.shared_protocol.errors import ArtifactRejected, PlanInvalid
+from hybrid.shared_protocol.compile_errors import ArtifactRejected, PlanInvalid
 
 X, GAIN, WEIGHTS = Value("x", (2, 4), "f32"), Value("gain", (4,), "f32"), Value("weights", (3, 4), "f32")
 NORMED, Y = Value("normed", (2, 4), "f32"), Value("y", (2, 3), "f32")

@@ -10,7 +10,7 @@ from typing import Any
 from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.ir.op import Op
 from hybrid.npu_backends.ir.value import Value
-from hybrid.shared_protocol.errors import DoesNotFit
+from hybrid.shared_protocol.compile_errors import DoesNotFit
 
 
 @dataclass(frozen=True)

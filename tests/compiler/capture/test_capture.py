@@ -12,7 +12,7 @@ from hybrid.compiler.capture.sequence import SequenceRun
 from hybrid.npu_backends.cpu.reference import ReferenceExecutor
 from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.step import StepBatch
-from hybrid.shared_protocol.errors import CompileError, GraphInvalid
+from hybrid.shared_protocol.compile_errors import CompileError, GraphInvalid
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.networks import FAMILIES, random_network, rotary
 

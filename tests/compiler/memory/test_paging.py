@@ -22,7 +22,8 @@ from hybrid.compiler.memory.verifier import verify
 from hybrid.npu_backends.ir.op import Op, fused
 from hybrid.npu_backends.ir.value import Value
 from hybrid.npu_backends.systolic.timeline import schedule
-from hybrid.shared_protocol.errors import ConfigError, DoesNotFit
+from hybrid.shared_protocol.compile_errors import DoesNotFit
+from hybrid.shared_protocol.errors import ConfigError
 
 PAGE = SMALLEST_PAGE
 

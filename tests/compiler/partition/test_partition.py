@@ -13,7 +13,7 @@ from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.ir.interpret import interpret
 from hybrid.npu_backends.ir.op import Op
 from hybrid.npu_backends.ir.value import Value
-from hybrid.shared_protocol.errors import CompileError, OperationRefused
+from hybrid.shared_protocol.compile_errors import CompileError, OperationRefused
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.chips import Priced, PricedChips, random_chips
 from hybrid.tests.support.graphs import random_arrays, random_graph

@@ -14,7 +14,7 @@ from hybrid.compiler.quantise.quantise_graph import quantise_graph
 from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.ir.semantics import SEMANTICS
 from hybrid.quant.formats import dequantize, quantize
-from hybrid.shared_protocol.errors import CompileError, GraphInvalid
+from hybrid.shared_protocol.compile_errors import CompileError, GraphInvalid
 from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.networks import random_network

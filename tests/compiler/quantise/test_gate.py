@@ -11,7 +11,7 @@ from hybrid.compiler.capture.constants import constants_of
 from hybrid.compiler.quantise.constants import quantised_constants
 from hybrid.compiler.quantise.gate import Agreement, Limit, accept, divergence, measure
 from hybrid.compiler.quantise.quantise_graph import quantise_graph
-from hybrid.shared_protocol.errors import CompileError, TooInexact
+from hybrid.shared_protocol.compile_errors import CompileError, TooInexact
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.networks import random_network
 

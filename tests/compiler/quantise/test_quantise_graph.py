@@ -15,7 +15,7 @@ from hybrid.compiler.quantise.layout import CHANNEL, GROUP4, GROUP8, Scheme, lay
 from hybrid.compiler.quantise.quantise_graph import quantise_graph
 from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.ir.op import fused
-from hybrid.shared_protocol.errors import CompileError
+from hybrid.shared_protocol.compile_errors import CompileError
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.networks import FAMILIES, random_network
 from hypothesis import given, settings

@@ -16,7 +16,7 @@ from hybrid.compiler.quantise.quantise_graph import quantise_graph
 from hybrid.compiler.quantise.smooth import smoothed
 from hybrid.npu_backends.ir.graph import Graph
 from hybrid.quant.formats import dequantize
-from hybrid.shared_protocol.errors import CompileError
+from hybrid.shared_protocol.compile_errors import CompileError
 from hybrid.shared_protocol.gguf import Tensor
 from hybrid.shared_protocol.model import Model
 from hybrid.tests.support.networks import FAMILIES, random_network

@@ -17,7 +17,8 @@ from hybrid.edge.npu.runtime import NpuRuntime
 from hybrid.edge.open_runtime import open_runtime
 from hybrid.npu_backends.base import Placement
 from hybrid.npu_backends.preset import load_preset
-from hybrid.shared_protocol.errors import ArtifactRejected, Cancelled, ConfigError, ContextOverflow
+from hybrid.shared_protocol.compile_errors import ArtifactRejected
+from hybrid.shared_protocol.errors import Cancelled, ConfigError, ContextOverflow
 from hybrid.shared_protocol.model import Model
 
 CONTEXT, LONG = 48, 512

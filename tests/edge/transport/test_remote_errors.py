@@ -8,6 +8,7 @@ import math
 import pytest
 from hybrid.edge.transport.remote_errors import error_in_stream, error_of, error_of_code, may_fall_back
 from hybrid.shared_protocol import errors
+from hybrid.shared_protocol.compile_errors import DoesNotFit
 from hybrid.shared_protocol.errors import HybridError
 
 
@@ -26,6 +27,7 @@ def sent(error: HybridError) -> bytes:
         errors.QuotaExceeded("too much"),
         errors.Unavailable("draining"),
         errors.EngineFailed("it broke"),
+        DoesNotFit("too large"),
     ],
 )
 def test_class_code_param_and_sentence_come_back(error: HybridError) -> None:

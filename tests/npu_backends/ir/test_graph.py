@@ -7,7 +7,7 @@ from hybrid.npu_backends.ir.interpret import interpret
 from hybrid.npu_backends.ir.op import Op, fused
 from hybrid.npu_backends.ir.value import Value
 from hybrid.npu_backends.ir.work import Product, work_of
-from hybrid.shared_protocol.errors import GraphInvalid
+from hybrid.shared_protocol.compile_errors import GraphInvalid
 
 X, GAIN, WEIGHTS = Value("x", (2, 4), "f32"), Value("gain", (4,), "f32"), Value("weights", (3, 4), "f32")
 NORMED, Y, Z = Value("normed", (2, 4), "f32"), Value("y", (2, 3), "f32"), Value("z", (2, 3), "f32")

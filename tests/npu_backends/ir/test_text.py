@@ -9,7 +9,7 @@ from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.ir.op import Op, fused
 from hybrid.npu_backends.ir.text import from_text, to_text
 from hybrid.npu_backends.ir.value import Value
-from hybrid.shared_protocol.errors import GraphInvalid
+from hybrid.shared_protocol.compile_errors import GraphInvalid
 from hybrid.tests.support.graphs import random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st

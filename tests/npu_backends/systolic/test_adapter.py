@@ -22,7 +22,8 @@ from hybrid.npu_backends.systolic.adapter import SystolicAdapter
 from hybrid.npu_backends.systolic.cycles import gemm_cycles
 from hybrid.npu_backends.systolic.dma import load_cycles, store_cycles
 from hybrid.npu_backends.systolic.program import Program
-from hybrid.shared_protocol.errors import ArtifactRejected, DoesNotFit, InvalidRequest, PlanInvalid
+from hybrid.shared_protocol.compile_errors import ArtifactRejected, DoesNotFit, PlanInvalid
+from hybrid.shared_protocol.errors import InvalidRequest
 from hybrid.tests.support.graphs import random_arrays, random_graph
 
 EVERYTHING = replace(

@@ -14,7 +14,8 @@ from hybrid.npu_backends.systolic.io_bound import io_bound_bytes
 from hybrid.npu_backends.systolic.loops import count, sram_needed
 from hybrid.npu_backends.systolic.roofline import most_tokens_per_second, ridge, roof
 from hybrid.npu_backends.systolic.tiling import tile_product
-from hybrid.shared_protocol.errors import DoesNotFit, InvalidRequest
+from hybrid.shared_protocol.compile_errors import DoesNotFit
+from hybrid.shared_protocol.errors import InvalidRequest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
