@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ModelFileError, ModelNotFound
-from ..strict_json import read_bytes
+from ..strict_json import parse_object, read_bytes
 
 MAX_BYTES = 64 << 20  # tokenizer.json of a vocabulary of 262,144 has 33 MB
 
@@ -24,18 +24,16 @@ def read_text(path: Path) -> str | None:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file, None when there is no such file. Raises ModelFileError."""
-    text = read_text(path)
-    if text is None:
-        return None
+    """The JSON object in a file, None when there is no such file. Raises ModelFileError, also for a key that occurs twice."""
     try:
-        value = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise ModelFileError(f"{path.name} is not JSON: {error!s:.100}") from None
-    except RecursionError:
-        raise ModelFileError(f"{path.name} nests too deep") from None
-    if not isinstance(value, dict):
-        raise ModelFileError(f"{path.name} must hold a JSON object, found {type(value).__name__}")
+        raw = read_bytes(path, MAX_BYTES)
+    except ModelNotFound:
+        return None
+    value = parse_object(raw, path.name)
+    try:
+        msgspec.json.decode(raw)  # Python's reader takes NaN, and halves of surrogate pairs, which no text holds
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ModelFileError(f"{path.name} is no JSON: {error!s:.80}") from None
     return value
 
 

@@ -124,6 +124,15 @@ def test_a_pipe_in_the_place_of_a_small_file_is_refused_and_not_waited_for(folde
             (folder / name).write_bytes(kept)
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "generation_config.json", "tokenizer.json"])
+def test_a_key_that_occurs_twice_is_refused_by_name_in_each_of_its_files(folder: Path, name: str) -> None:
+    path = folder / name
+    held = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({"twice": None} | held | {"twice_": None}).replace('"twice_"', '"twice"'))
+    with pytest.raises(ModelFileError, match=rf"^{name}: the key 'twice' occurs twice$"):
+        load_model(folder)
+
+
 def test_show_describes_a_folder(folder: Path) -> None:
     result = CliRunner().invoke(cli, ["show", str(folder), "--json"], catch_exceptions=False)
     shown = json.loads(result.stdout)

@@ -92,7 +92,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_the_part_at_fault(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("text", "named"),
-    [("", "not JSON"), ("{", "not JSON"), ('{"model": ' * 100_000, "deep|JSON"), ("[" * 100_000, "deep|JSON"), ("\ud800", "UTF-8")],
+    [("", "is no JSON"), ("{", "is no JSON"), ('{"model": ' * 100_000, "deep|JSON"), ("[" * 100_000, "deep|JSON"), ("\ud800", "UTF-8")],
     ids=["empty", "cut off", "deep objects", "deep lists", "no UTF-8"],
 )  # fmt: skip
 def test_bytes_that_are_no_json_are_refused(tmp_path: Path, text: str, named: str) -> None:
