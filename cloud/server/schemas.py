@@ -38,7 +38,7 @@ class RequestBody(_Lenient):
 
     @classmethod
     def refuse_unserved(cls, fields: Mapping[str, Any]) -> None:
-        """Raise UnsupportedParameter for a field of OpenAI's that is not served yet and would change the answer."""
+        """Raise UnsupportedParameter for a known field that is not served yet and would change the answer."""
         refuse(fields, cls.UNSERVED)
 
     def ignored(self) -> Iterator[str]:

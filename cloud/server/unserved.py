@@ -1,4 +1,4 @@
-"""Fields of OpenAI's requests that are not served yet, with the values that change nothing and are therefore accepted."""
+"""Fields that are not served yet and would change the answer, with the values that change nothing and are therefore accepted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,27 @@ from ...shared_protocol.errors import UnsupportedParameter
 
 SILENT = frozenset({"user", "metadata", "store", "service_tier"})  # meant for the provider's books, not for the answer
 
-_BOTH: dict[str, tuple[Any, ...]] = {
+# other servers' names for what an answer must or must not be: free text in its place would be a wrong answer with status 200
+_FORMS: dict[str, tuple[Any, ...]] = {
+    "allowed_token_ids": (),
+    "bad_words": ([],),
+    "ebnf": (),
+    "grammar": ("",),
+    "guided_choice": (),
+    "guided_grammar": (),
+    "guided_json": (),
+    "guided_regex": (),
+    "json_schema": (),
+    "min_tokens": (0,),
+    "regex": (),
+    "structural_tag": (),
+    "structured_outputs": (),
+}
+_BOTH: dict[str, tuple[Any, ...]] = _FORMS | {
     "frequency_penalty": (0,),
     "presence_penalty": (0,),
     "logit_bias": ({},),
+    "response_format": ({"type": "text"},),
 }
 CHAT_UNSERVED: dict[str, tuple[Any, ...]] = _BOTH | {
     "audio": (),
@@ -22,7 +39,6 @@ CHAT_UNSERVED: dict[str, tuple[Any, ...]] = _BOTH | {
     "parallel_tool_calls": (True,),
     "prediction": (),
     "reasoning_effort": ("none",),
-    "response_format": ({"type": "text"},),
     "tool_choice": ("none", "auto"),
     "tools": (),
     "verbosity": ("medium",),

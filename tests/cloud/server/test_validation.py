@@ -19,6 +19,22 @@ UNSERVED = [
     ("parallel_tool_calls", False),
     ("prediction", {"type": "content", "content": "x"}),
 ]
+FORMS = [
+    ("guided_json", {"type": "object"}),
+    ("guided_regex", "(a|b)"),
+    ("guided_choice", ["yes", "no"]),
+    ("guided_grammar", 'root ::= "a"'),
+    ("structured_outputs", {"json": {"type": "object"}}),
+    ("structural_tag", "{}"),
+    ("grammar", 'root ::= "a"'),
+    ("json_schema", {"type": "object"}),
+    ("regex", "("),
+    ("ebnf", 'root ::= "a"'),
+    ("response_format", {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string", "pattern": "^{2}a"}}}),
+    ("bad_words", ["never"]),
+    ("allowed_token_ids", [5]),
+    ("min_tokens", 3),
+]
 HARMLESS = [
     ("tools", None),
     ("tool_choice", "auto"),
@@ -95,6 +111,15 @@ async def test_a_field_that_is_not_served_yet_is_refused_by_name(start: Start) -
         assert answer.error["code"] == "unsupported_parameter"
         assert answer.error["param"] == name
     assert bench.engine.added == []
+
+
+async def test_a_form_that_cannot_be_held_to_is_refused_under_every_name_and_never_answered_freely(start: Start) -> None:
+    bench = await start()
+    for name, value in FORMS:
+        for answer in (await bench.chat(**{name: value}), await bench.complete(prompt="xx", **{name: value})):
+            assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "unsupported_parameter", name)
+    assert bench.engine.added == []
+    assert (await bench.chat(bad_words=[], min_tokens=0, grammar="")).status == 200
 
 
 async def test_values_that_change_nothing_are_accepted(start: Start) -> None:
