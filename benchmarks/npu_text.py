@@ -24,6 +24,7 @@ from hybrid.compiler.capture.capture import capture
 from hybrid.compiler.capture.constants import constants_of
 from hybrid.compiler.capture.sequence import SequenceRun
 from hybrid.compiler.chips import chips_of
+from hybrid.compiler.compile import facts_of
 from hybrid.compiler.program import Compiled
 from hybrid.compiler.quantise.gate import measure
 from hybrid.compiler.quantise.layout import layouts_of
@@ -60,7 +61,7 @@ def main() -> None:
     prompts = [model.render_chat([{"role": "user", "content": prompt}]) for prompt in PROMPTS]
     results, answers = [], [[] for _ in prompts]
     for target in options.target:
-        compiled = compiled_for(model, load_preset(target), scheme=options.scheme, context=CONTEXT).compiled
+        compiled = compiled_for(model, facts_of(model, load_preset(target), scheme=options.scheme, context=CONTEXT)).compiled
         row, answers = compare(model, compiled, prompts, options.tokens)
         results.append(row)
     said = [prompt + answer for prompt, answer in zip(prompts, answers, strict=True)]

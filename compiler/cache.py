@@ -10,20 +10,18 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from ..npu_backends.spec import Spec
 from ..shared_protocol.compile_errors import ArtifactRejected
 from ..shared_protocol.model import Model
 from ..shared_protocol.store import Store
 from .artifact import HEAD, hash_of, read, write
-from .compile import SHAPES, Progress, compile_model, facts_of, silent
-from .program import Compiled, Facts, Flash, Shape
+from .compile import Progress, compile_model, silent
+from .program import Compiled, Facts
 
 FOLDER = "compiled"
 KEPT = 8  # folders; those used longest ago go
@@ -41,25 +39,12 @@ class Found:
     sha256: str | None  # of the artifact
 
 
-def compiled_for(
-    model: Model,
-    target: Spec,
-    *,
-    scheme: str,
-    context: int,
-    shapes: Sequence[Shape] = SHAPES,
-    host: Spec | None = None,
-    storage: Flash | None = None,
-    progress: Progress = silent,
-    root: Path | None = None,
-    always_keep: bool = False,
-) -> Found:
-    """The compiled model below `root` (None: HYBRID_HOME), compiled now if it is not there or not whole.
+def compiled_for(model: Model, facts: Facts, *, progress: Progress = silent, root: Path | None = None, always_keep: bool = False) -> Found:
+    """The compiled model of `facts` below `root` (None: HYBRID_HOME), compiled now if it is not there or not whole.
 
     Without `always_keep`, a small model is not kept. Where nothing can be written the next start compiles again. Raises what compiling
     raises.
     """
-    facts = facts_of(model, target, scheme=scheme, context=context, shapes=shapes, host=host, storage=storage)
     folder = (Store().root if root is None else root) / FOLDER / key_of(facts)
     if folder.is_dir():
         try:
@@ -69,7 +54,7 @@ def compiled_for(
             return Found(compiled, folder, True, hash_of(folder))
         except ArtifactRejected as rejected:
             log.warning("%s", rejected)
-    compiled = compile_model(model, target, scheme=scheme, context=context, shapes=shapes, host=host, storage=storage, progress=progress)
+    compiled = compile_model(model, facts, progress)
     if compiled.weights_bytes < SMALLEST and not always_keep:
         return Found(compiled, None, False, None)
     try:

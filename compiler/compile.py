@@ -45,14 +45,14 @@ def facts_of(
     model: Model,
     target: Spec,
     *,
-    scheme: str,
+    scheme: str = "w8a8",
     context: int,
     shapes: Sequence[Shape] = SHAPES,
     host: Spec | None = None,
     storage: Flash | None = None,
 ) -> Facts:
-    """What compiling would be of, and for. `host`: the processor beside the chip; None: host_beside. `storage`: where weights are paged
-    from that are more than the target's memory; None: they must fit.
+    """What compiling is of, and for: sequences of up to `context` tokens. `host`: the processor beside the chip; None: host_beside.
+    `storage`: where weights are paged from that are more than the target's memory; None: they must fit.
 
     Shapes with more rows than the context are left out. Raises CompileError when none is left.
     """
@@ -63,24 +63,14 @@ def facts_of(
     return Facts(compiler_version(), model.card.name, model.card.file_hash, scheme, context, chosen, target, beside, storage)
 
 
-def compile_model(
-    model: Model,
-    target: Spec,
-    *,
-    scheme: str = "w8a8",
-    context: int,
-    shapes: Sequence[Shape] = SHAPES,
-    host: Spec | None = None,
-    storage: Flash | None = None,
-    progress: Progress = silent,
-) -> Compiled:
-    """Compile `model` for sequences of up to `context` tokens; `host` and `storage` as for facts_of.
+def compile_model(model: Model, facts: Facts, progress: Progress = silent) -> Compiled:
+    """Compile `model`; `facts` is facts_of it.
 
-    Raises CompileError for a network or a context that cannot be captured, DoesNotFit when weights, cache and arenas are more than the
-    target's memory; it says which context would fit. Raises TooInexact where weights had to be rounded to 4 bits and the text that comes
-    of it is too far from the source's.
+    Raises CompileError for a network that cannot be captured, DoesNotFit when weights, cache and arenas are more than the target's
+    memory; it says which context would fit. Raises TooInexact where weights had to be rounded to 4 bits and the text that comes of it is
+    too far from the source's.
     """
-    facts = facts_of(model, target, scheme=scheme, context=context, shapes=shapes, host=host, storage=storage)
+    assert facts.file_hash == model.card.file_hash
     total = len(facts.shapes) + 1
     programs = []
     for done, shape in enumerate(facts.shapes):

@@ -27,3 +27,8 @@ def answer_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):  # the last one applied is the first in the help
         command = option(command)
     return command
+
+
+def of_runtime(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that say what computes, as `open_runtime` and `HybridClient` take them."""
+    return {name: options[name] for name in ("runtime", "threads", "context", "target")}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...shared_protocol.errors import ClientClosed, HybridError
-from .answer_options import answer_options
+from .answer_options import answer_options, of_runtime
 from .terminal import EndOfInput, Writer, leave_closed_pipe, line_editing, printable, read_message, say
 
 if TYPE_CHECKING:
@@ -58,16 +58,7 @@ def chat(model: str, **options: Any) -> None:
 
     loaded = load_or_pull(model)
     person = sys.stdin.isatty()
-    client = HybridClient(
-        loaded,
-        options["cloud"],
-        api_key=options["api_key"],
-        policy=options["policy"],
-        runtime=options["runtime"],
-        threads=options["threads"],
-        context=options["context"],
-        target=options["target"],
-    )
+    client = HybridClient(loaded, options["cloud"], api_key=options["api_key"], policy=options["policy"], **of_runtime(options))
     with client:
         client.load()
         if person:

@@ -48,6 +48,7 @@ def compile_command(
     if model is None:
         raise click.UsageError("which model? Name one from `hybrid list`, or say --targets for the chips.")
     from ...compiler.cache import compiled_for
+    from ...compiler.compile import facts_of
     from ...compiler.describe import describe
     from ...compiler.fidelity import fidelity
     from ...compiler.program import Flash
@@ -66,10 +67,13 @@ def compile_command(
     try:
         found = compiled_for(
             loaded,
-            chip,
-            scheme=scheme,
-            context=chosen_context(context, loaded.card),
-            storage=None if storage is None else Flash(storage * 1e9, PAGE_LATENCY_S),
+            facts_of(
+                loaded,
+                chip,
+                scheme=scheme,
+                context=chosen_context(context, loaded.card),
+                storage=None if storage is None else Flash(storage * 1e9, PAGE_LATENCY_S),
+            ),
             progress=lambda what, done, total: progress(f"{what} ({done} of {total})", 0, None),
             always_keep=True,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .answer_options import answer_options
+from .answer_options import answer_options, of_runtime
 from .output import Progress, json_option, print_json
 from .terminal import Writer, leave_closed_pipe, say, tokens_per_s
 
@@ -44,12 +44,7 @@ def run(model: str, prompt: str | None, as_json: bool, **options: Any) -> None:
     progress = Progress()
     try:
         runtime = open_runtime(
-            loaded,
-            options["runtime"],
-            threads=options["threads"],
-            context=options["context"],
-            target=options["target"],
-            progress=lambda what, done, total: progress(f"compiling: {what} ({done} of {total})", 0, None),
+            loaded, **of_runtime(options), progress=lambda what, done, total: progress(f"compiling: {what} ({done} of {total})", 0, None)
         )
     finally:
         progress.close()

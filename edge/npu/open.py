@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...compiler.cache import compiled_for
 from ...compiler.chips import chips_of
-from ...compiler.compile import Progress, silent
+from ...compiler.compile import Progress, facts_of, silent
 from ...npu_backends.preset import load_preset
 from ...shared_protocol.model import Model
 from ..checks import chosen_context
@@ -30,5 +30,5 @@ def open_npu(
     """
     chip = load_preset(target or TARGET)
     held = chosen_context(context, model.card)
-    compiled = compiled_for(model, chip, scheme=scheme, context=held, progress=progress).compiled
+    compiled = compiled_for(model, facts_of(model, chip, scheme=scheme, context=held), progress=progress).compiled
     return NpuRuntime(model.card, compiled, chips_of(compiled.facts.target, compiled.facts.host))

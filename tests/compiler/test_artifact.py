@@ -16,7 +16,7 @@ import pytest
 from hybrid.compiler import cache
 from hybrid.compiler.artifact import CONSTANTS, HEAD, PROGRAMS, Head, hash_of, read, write
 from hybrid.compiler.cache import compiled_for
-from hybrid.compiler.compile import compile_model
+from hybrid.compiler.compile import compile_model, facts_of
 from hybrid.compiler.program import Compiled, Shape
 from hybrid.npu_backends.preset import load_preset
 from hybrid.shared_protocol.compile_errors import ArtifactRejected
@@ -28,7 +28,7 @@ SHAPES = (Shape(4, 1), Shape(1, 1))
 
 @pytest.fixture(scope="module")
 def compiled(tiny_llama: Model) -> Compiled:
-    return compile_model(tiny_llama, TARGET, context=32, shapes=SHAPES)
+    return compile_model(tiny_llama, facts_of(tiny_llama, TARGET, context=32, shapes=SHAPES))
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def test_what_is_read_is_what_was_written_and_the_weights_are_mapped(compiled: C
 
 def test_the_same_model_gives_the_same_artifact(compiled: Compiled, tiny_llama: Model, tmp_path: Path) -> None:
     one = write(compiled, tmp_path / "one")
-    other = write(compile_model(tiny_llama, TARGET, context=32, shapes=SHAPES[::-1]), tmp_path / "other")
+    other = write(compile_model(tiny_llama, facts_of(tiny_llama, TARGET, context=32, shapes=SHAPES[::-1])), tmp_path / "other")
     assert one == other == hash_of(tmp_path / "one")
-    assert one != write(compile_model(tiny_llama, TARGET, context=31, shapes=SHAPES), tmp_path / "third")
+    assert one != write(compile_model(tiny_llama, facts_of(tiny_llama, TARGET, context=31, shapes=SHAPES)), tmp_path / "third")
 
 
 def test_another_process_with_another_order_of_its_sets_gives_the_same_artifact(folder: Path, tiny_llama_path: Path) -> None:
@@ -60,12 +60,13 @@ def test_another_process_with_another_order_of_its_sets_gives_the_same_artifact(
         "import sys\n"
         "from pathlib import Path\n"
         "from hybrid.compiler.artifact import write\n"
-        "from hybrid.compiler.compile import compile_model\n"
+        "from hybrid.compiler.compile import compile_model, facts_of\n"
         "from hybrid.compiler.program import Shape\n"
         "from hybrid.npu_backends.preset import load_preset\n"
         "from hybrid.shared_protocol.model import load_model\n"
         "model, target = load_model(Path(sys.argv[1])), load_preset('systolic-32')\n"
-        "print(write(compile_model(model, target, context=32, shapes=(Shape(4, 1), Shape(1, 1))), Path(sys.argv[2])))"
+        "facts = facts_of(model, target, context=32, shapes=(Shape(4, 1), Shape(1, 1)))\n"
+        "print(write(compile_model(model, facts), Path(sys.argv[2])))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
     argv = [sys.executable, "-c", program, str(tiny_llama_path), str(folder.with_name("other"))]
@@ -129,7 +130,10 @@ def test_several_may_write_the_same_artifact_at_once(compiled: Compiled, tmp_pat
 def test_a_model_is_compiled_once_for_each_chip_context_and_scheme(tiny_llama: Model, tmp_path: Path) -> None:
     def find(context: int = 32, target: str = "systolic-32") -> cache.Found:
         return compiled_for(
-            tiny_llama, load_preset(target), scheme="w8a8", context=context, shapes=[Shape(1, 1)], root=tmp_path, always_keep=True
+            tiny_llama,
+            facts_of(tiny_llama, load_preset(target), scheme="w8a8", context=context, shapes=[Shape(1, 1)]),
+            root=tmp_path,
+            always_keep=True,
         )
 
     first = find()
@@ -146,7 +150,10 @@ def test_a_model_is_compiled_once_for_each_chip_context_and_scheme(tiny_llama: M
 def test_a_small_model_is_not_kept_and_only_so_many_are(tiny_llama: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def find(context: int, always_keep: bool = True) -> cache.Found:
         return compiled_for(
-            tiny_llama, TARGET, scheme="w8a8", context=context, shapes=[Shape(1, 1)], root=tmp_path, always_keep=always_keep
+            tiny_llama,
+            facts_of(tiny_llama, TARGET, scheme="w8a8", context=context, shapes=[Shape(1, 1)]),
+            root=tmp_path,
+            always_keep=always_keep,
         )
 
     assert find(8, always_keep=False).folder is None and not (tmp_path / "compiled").exists()
@@ -160,7 +167,9 @@ def test_a_small_model_is_not_kept_and_only_so_many_are(tiny_llama: Model, tmp_p
 
 def test_an_artifact_under_the_key_of_another_is_not_taken_for_it(tiny_llama: Model, tmp_path: Path) -> None:
     def find(context: int) -> cache.Found:
-        return compiled_for(tiny_llama, TARGET, scheme="w8a8", context=context, shapes=[Shape(1, 1)], root=tmp_path, always_keep=True)
+        return compiled_for(
+            tiny_llama, facts_of(tiny_llama, TARGET, scheme="w8a8", context=context, shapes=[Shape(1, 1)]), root=tmp_path, always_keep=True
+        )
 
     short, long = find(8), find(9)
     assert short.folder is not None and long.folder is not None
@@ -174,7 +183,9 @@ def test_what_another_process_removes_at_once_is_used_all_the_same(
     tiny_llama: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "_prune", shutil.rmtree)
-    found = compiled_for(tiny_llama, TARGET, scheme="w8a8", context=8, shapes=[Shape(1, 1)], root=tmp_path, always_keep=True)
+    found = compiled_for(
+        tiny_llama, facts_of(tiny_llama, TARGET, scheme="w8a8", context=8, shapes=[Shape(1, 1)]), root=tmp_path, always_keep=True
+    )
     assert found.folder is None and found.compiled.constants
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 from hybrid.compiler.chips import chips_of
-from hybrid.compiler.compile import compile_model
+from hybrid.compiler.compile import compile_model, facts_of
 from hybrid.compiler.program import Shape
 from hybrid.compiler.quantise.gate import Limit, divergence
 from hybrid.edge.native import NativeRuntime
@@ -18,7 +18,7 @@ TEXT = (
 
 def test_what_a_chip_says_is_near_what_the_file_says(smollm2: Model) -> None:
     ids = smollm2.tokenizer.encode(TEXT)
-    compiled = compile_model(smollm2, load_preset("ethos-u85-2048"), context=64, shapes=(Shape(8, 8),))
+    compiled = compile_model(smollm2, facts_of(smollm2, load_preset("ethos-u85-2048"), context=64, shapes=(Shape(8, 8),)))
     chip = NpuRuntime(smollm2.card, compiled, chips_of(compiled.facts.target, compiled.facts.host))
     native = NativeRuntime(smollm2, context=64)
     expected, found = (runtime.extend(ids, rows=len(ids)) for runtime in (native, chip))

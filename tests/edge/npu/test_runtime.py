@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hybrid.compiler.capture.sequence import SequenceRun
 from hybrid.compiler.chips import chips_of
-from hybrid.compiler.compile import compile_model
+from hybrid.compiler.compile import compile_model, facts_of
 from hybrid.compiler.program import Compiled, Shape
 from hybrid.edge.npu.runtime import NpuRuntime
 from hybrid.edge.open_runtime import open_runtime
@@ -31,7 +31,7 @@ PRESETS = ("systolic-32", "ethos-u85-2048")
 @pytest.fixture(scope="module", params=PRESETS)
 def compiled(request: pytest.FixtureRequest, tiny_llama: Model) -> Compiled:
     shapes = (Shape(16, 1), Shape(4, 4), Shape(1, 1))
-    return compile_model(tiny_llama, load_preset(request.param), context=CONTEXT, shapes=shapes, host=SLOW)
+    return compile_model(tiny_llama, facts_of(tiny_llama, load_preset(request.param), context=CONTEXT, shapes=shapes, host=SLOW))
 
 
 def opened(model: Model, compiled: Compiled) -> NpuRuntime:
@@ -92,7 +92,7 @@ def test_memory_is_what_was_planned_and_nothing_grows_while_it_runs(runtime: Npu
 
 def test_a_run_takes_next_to_nothing_beside_the_plan_with_attention_on_the_processor_too(tiny_llama: Model) -> None:
     chip = load_preset("ethos-u85-2048")  # whose array multiplies no floats
-    long = compile_model(tiny_llama, chip, context=LONG, shapes=(Shape(32, 1), Shape(1, 1)), host=SLOW)
+    long = compile_model(tiny_llama, facts_of(tiny_llama, chip, context=LONG, shapes=(Shape(32, 1), Shape(1, 1)), host=SLOW))
     runtime = opened(tiny_llama, long)
     assert runtime.memory().scratch == sum(size for name, size in long.arenas.items() if name != "kv")
     machine = runtime._machine
