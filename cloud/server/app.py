@@ -91,6 +91,7 @@ def _speculation(service: Service) -> WebSocketRoute:
         service.frontend,
         secret=service.settings.ticket_secret or secrets.token_bytes(32),
         model_id=service.model_id,
+        metrics=service.metrics,
         admit=service.admission.enter,
         hold=service.key_quotas.hold,
         monotonic=service.clock,

@@ -66,6 +66,9 @@ class Metrics:
         self._first = self._histogram("time_to_first_token_seconds", "From the request's arrival to its first token.", model)
         self._between = self._histogram("inter_token_latency_seconds", "Between tokens of one choice.", model)
         self._whole = self._histogram("e2e_request_latency_seconds", "From the request's arrival to its last token.", model)
+        self._drafts = self._counter("spec_decode_num_drafts", "Drafts of devices that were verified, empty ones too.", model)
+        self._drafted = self._counter("spec_decode_num_draft_tokens", "Tokens that devices drafted.", model)
+        self._accepted = self._counter("spec_decode_num_accepted_tokens", "Tokens of drafts that stand in the answer.", model)
         self._model = model
 
     def _counter(self, name: str, text: str, model: str) -> Counter:
@@ -94,6 +97,13 @@ class Metrics:
 
     def observe_whole(self, seconds: float) -> None:
         self._whole.observe(seconds)
+
+    def count_round(self, drafted: int, accepted: int, committed: int) -> None:
+        """One verdict of a session. A device's pace and its link are in no histogram: those of requests would mean nothing any more."""
+        self._drafts.inc()
+        self._drafted.inc(drafted)
+        self._accepted.inc(accepted)
+        self.count_generated(committed)
 
     def count_finish(self, reason: str, choices: int = 1) -> None:
         self._success.labels(self._model, reason).inc(choices)

@@ -18,6 +18,7 @@ from ....shared_protocol.frames import CloudFrame, DeviceFrame, unpack_ids
 from ...engine.frontend import Frontend, check_prompt
 from ...engine.messages import Add
 from ...engine.request import resolve_max_tokens
+from ..metrics import Metrics
 from .limits import KeyMeter, SpeculateLimits
 from .live import LiveSession
 from .session import Opening, SpeculateSession
@@ -40,6 +41,7 @@ class SpeculateService:
         secret: bytes,
         limits: SpeculateLimits | None = None,
         model_id: str | None = None,
+        metrics: Metrics | None = None,
         admit: Callable[[], AbstractContextManager[None]] = nullcontext,
         hold: Hold = lambda key_id, prompt, output, used: nullcontext(),
         monotonic: Callable[[], float] = time.monotonic,
@@ -50,6 +52,7 @@ class SpeculateService:
         self.secret = secret
         self.limits = limits or SpeculateLimits()
         self.model_id = model_id or frontend.model.card.name
+        self.metrics = metrics or Metrics(frontend.client.stats, self.model_id)
         self.admit = admit
         self.hold = hold
         self.monotonic = monotonic
@@ -140,14 +143,14 @@ class SpeculateHandler:
         async with self._waiting():
             if self._live is not None and not self._live.lost and self._live.session.finish is None:
                 raise ProtocolError("a session is open on this connection; close it first")
-            service = self._service
+            service, client = self._service, self._service.frontend.client
             add, opening = await self._admit(frame)
             if self._given_up != before:
                 return []
             self._end()
             session = SpeculateSession(opening, service.frontend.model.tokenizer, service.secret)
             held = self._held(session)
-            self._live = live = LiveSession(session, add, service.frontend.client, self._meter, service.monotonic, held)
+            self._live = live = LiveSession(session, add, client, self._meter, service.monotonic, held, service.metrics)
             return _some(await live.opened(service.wall))
 
     def _held(self, session: SpeculateSession) -> Callable[[], AbstractContextManager[None]]:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from ....shared_protocol import frames
 from ...engine.client import EngineClient
 from ...engine.messages import Add, Draft, StepOutput
+from ..metrics import Metrics
 from .limits import KeyMeter
 from .session import SpeculateSession, failure
 
@@ -27,12 +28,14 @@ class LiveSession:
         meter: KeyMeter,
         monotonic: Callable[[], float],
         admit: Callable[[], AbstractContextManager[None]],
+        metrics: Metrics,
     ) -> None:
         """Hand the prompt to the engine. `admit` gives a place in the server. Raises QuotaExceeded, ContextOverflow, Unavailable."""
         self.session = session
         self._client = client
         self._meter = meter
         self._monotonic = monotonic
+        self._metrics = metrics
         self._ended = False
         self._reading: asyncio.Future[StepOutput] | None = None
         with ExitStack() as held:
@@ -50,7 +53,10 @@ class LiveSession:
     async def opened(self, wall: Callable[[], float]) -> frames.Opened | None:
         """Wait for the prompt; None when the session was ended meanwhile. Raises EngineFailed, Unavailable."""
         output = await self._next(lambda output: output.parked)
-        return None if output is None else self.session.opened(wall())
+        if output is None:
+            return None
+        self._metrics.count_prompt(len(self.session.opening.prompt_ids))
+        return self.session.opened(wall())
 
     async def answer(self, frame: frames.Draft, ids: tuple[int, ...], wall: Callable[[], float]) -> frames.CloudFrame | None:
         """Have a window verified; None when the session was ended meanwhile. Raises QuotaExceeded, EngineFailed, Unavailable."""
@@ -62,20 +68,25 @@ class LiveSession:
             output = await self._next(lambda output: output.answer is not None)
             if output is None:
                 return None
+            before = self.session.committed_len
             answer = self.session.frame_of(frame, output, wall())
             if isinstance(answer, frames.Verdict):
                 wasted = len(ids) - answer.n_accepted
+                committed = self.session.committed_len - before
+                if committed:  # a repeat commits nothing
+                    self._metrics.count_round(len(ids), answer.n_accepted, committed)
             if self.session.finish is not None:
                 self.end()
             return answer
         finally:
             self._meter.settle_drafts(reserved, wasted, self._monotonic())
 
-    def end(self) -> None:
-        """Give the engine's memory back; who waits gets None. May be called again."""
+    def end(self, reason: str = "abort") -> None:
+        """Give the engine's memory back; who waits gets None. `reason` is counted unless the answer has its own. May be called again."""
         if self._ended:
             return
         self._ended = True
+        self._metrics.count_finish(self.session.finish or reason)
         self._held.close()
         if self._reading is not None:
             self._reading.cancel()
@@ -94,6 +105,6 @@ class LiveSession:
             if wanted(output):
                 return output
             if output.finish_reason is not None:
-                self.end()
+                self.end(output.finish_reason)
                 raise failure(output)
         return None
