@@ -68,6 +68,7 @@ def create_app(
         ("/v1/completions", completions.completions, post),
         ("/tokenize", tokens.tokenize, post),
         ("/detokenize", tokens.detokenize, post),
+        ("/tokenizer_info", tokens.tokenizer_info, get),
         ("/health", status.health, get),
         ("/ready", status.ready, get),
         ("/metrics", status.metrics, get),

@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 from ...shared_protocol import openai
 from .schemas import ChatRequest, CompletionRequest, DetokenizeRequest, RequestBody, TokenizeRequest
 from .status import InternalState, Status, Version
-from .tokens import Text, Tokens
+from .tokens import Text, TokenizerInfo, Tokens
 
 _REF = "#/components/schemas/{}"
 _REQUESTS: dict[str, type[RequestBody]] = {
@@ -30,6 +30,7 @@ _ANSWERS: dict[str, type[msgspec.Struct]] = {
     "/v1/completions": openai.Completion,
     "/tokenize": Tokens,
     "/detokenize": Text,
+    "/tokenizer_info": TokenizerInfo,
     "/health": Status,
     "/ready": Status,
     "/version": Version,

@@ -1,4 +1,4 @@
-"""POST /tokenize and /detokenize: text to token ids and back, without generating."""
+"""POST /tokenize and /detokenize: text to token ids and back, without generating. GET /tokenizer_info: what there is to know of them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,41 @@ class Tokens(msgspec.Struct):
 
 class Text(msgspec.Struct):
     prompt: str
+
+
+class TokenizerInfo(msgspec.Struct):
+    """Names of the fields as vLLM's answer has them, so that evaluation harnesses can do without a tokenizer of their own."""
+
+    vocab_size: int
+    bos_token: str | None
+    eos_token: str | None
+    pad_token: str | None  # prompts are never filled up
+    add_bos_token: bool
+    end_token_ids: list[int]  # each of them ends an answer
+    chat_template: str | None
+    fingerprint: str  # of vocabulary and template: a device with the same one may draft
+    vocabulary: str  # of the vocabulary alone
+
+
+async def tokenizer_info(request: Request) -> Response:
+    service: Service = request.app.state.service
+    model = service.frontend.model
+    bos, eos = (
+        None if number is None else model.tokenizer.token_text(number) for number in (model.tokenizer.bos_id, model.tokenizer.eos_id)
+    )
+    return json_response(
+        TokenizerInfo(
+            vocab_size=model.tokenizer.vocab_size,
+            bos_token=bos,
+            eos_token=eos,
+            pad_token=None,
+            add_bos_token=model.tokenizer.add_bos,
+            end_token_ids=sorted(model.tokenizer.eos_ids),
+            chat_template=model.template,
+            fingerprint=model.card.fingerprint,
+            vocabulary=model.card.vocabulary,
+        )
+    )
 
 
 async def tokenize(request: Request) -> Response:

@@ -120,6 +120,16 @@ async def test_detokenize_refuses_ids_that_the_vocabulary_does_not_have(start: S
     assert (answer.status, answer.error["param"]) == (400, "tokens")
 
 
+async def test_the_tokenizer_says_what_a_client_needs_to_render_and_to_draft_by_itself(start: Start) -> None:
+    bench = await start()
+    told = (await bench.get("/tokenizer_info")).json
+    model = bench.server.app.service.frontend.model
+    assert (told["vocab_size"], told["bos_token"], told["pad_token"]) == (258, "<bos>", None)
+    assert (told["eos_token"], told["end_token_ids"], told["add_bos_token"]) == ("<eos>", [256], False)
+    assert told["chat_template"] == model.template
+    assert told["fingerprint"] == model.card.fingerprint
+
+
 async def test_what_one_choice_computes_for_the_next_was_not_cached_for_the_client(start: Start) -> None:
     bench = await start(lambda add: Script([b"x"], num_cached=0 if add.request_id.endswith("-0") else 16))
     for prompt in ("p" * 40, ["p" * 40, "q" * 40]):
