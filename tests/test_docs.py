@@ -15,6 +15,9 @@ from hybrid.shared_protocol import compile_errors, errors
 from hybrid.shared_protocol.sources.catalogue import load_catalogue
 
 ROOT = Path(__file__).parents[1]
+SOURCES = [
+    source for folder in ("shared_protocol", "npu_backends", "router", "edge", "cloud", "apps") for source in (ROOT / folder).rglob("*.py")
+]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -31,6 +34,33 @@ def test_every_error_code_is_explained() -> None:
     codes = {cls.code for cls in classes if "code" in vars(cls)}
     assert len(codes) > 10
     assert {code for code in codes if f"`{code}`" not in page} == set()
+
+
+def test_every_command_exit_code_and_variable_is_on_the_page_of_the_command_line() -> None:
+    page = (ROOT / "docs/command_line.md").read_text()
+    assert {name for name in cli.list_commands(click.Context(cli)) if not re.search(rf"`(hybrid )?{name}\b", page)} == set()
+    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HybridError)]
+    assert {cls.exit_code for cls in classes} <= {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    read = {
+        name for source in SOURCES for name in re.findall(r'"(HYBRID_[A-Z_]+)"', source.read_text()) if not name.startswith("HYBRID_SERVE_")
+    }
+    assert {"HYBRID_HOME", "HYBRID_RUNTIME"} <= read
+    assert {name for name in read if f"`{name}`" not in page} == set()
+
+
+def test_every_option_that_a_variable_sets_says_so_in_its_help() -> None:
+    seen = 0
+    left: list[click.Command] = [cli]
+    while left:
+        command = left.pop()
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            left += [found for name in command.list_commands(context) if (found := command.get_command(context, name)) is not None]
+        for option in command.params:
+            if isinstance(option, click.Option) and option.envvar:
+                seen += 1
+                assert option.show_envvar, f"{command.name}: {option.name}"
+    assert seen > 10
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:

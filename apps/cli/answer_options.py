@@ -14,7 +14,13 @@ _OPTIONS = (
     click.option("--temperature", type=click.FloatRange(0, 2), default=1.0, show_default=True, help="0 takes the likeliest."),
     click.option("--seed", type=int, help="The same seed gives the same text; default: another one each time."),
     click.option(
-        "--runtime", type=click.Choice(RUNTIMES), default="native", show_default=True, envvar="HYBRID_RUNTIME", help="What computes here."
+        "--runtime",
+        type=click.Choice(RUNTIMES),
+        default="native",
+        show_default=True,
+        envvar="HYBRID_RUNTIME",
+        show_envvar=True,
+        help="What computes here.",
     ),
     click.option("--target", help="The chip of --runtime npu: a preset or a .toml file; default: ethos-u85-2048."),
     click.option("--threads", type=click.IntRange(1, 1024), help="Compute threads; default: one per CPU that may be used."),

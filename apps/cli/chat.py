@@ -42,9 +42,11 @@ class Conversation:
 
 @click.command()
 @click.argument("model", default="smollm2-135m")
-@click.option("--cloud", envvar="HYBRID_CLOUD", help="The address of a cloud that answers too.")
-@click.option("--policy", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file: which prompts go where.")
-@click.option("--api-key", envvar="HYBRID_API_KEY", help="The key for the cloud; better set in HYBRID_API_KEY.")
+@click.option("--cloud", envvar="HYBRID_CLOUD", show_envvar=True, help="The address of a cloud that answers too.")
+@click.option(
+    "--policy", envvar="HYBRID_POLICY", show_envvar=True, type=click.Path(dir_okay=False), help="A policy file: which prompts go where."
+)
+@click.option("--api-key", envvar="HYBRID_API_KEY", show_envvar=True, help="The key for the cloud; better set by its variable.")
 @answer_options
 @click.option("--history/--no-history", default=True, show_default=True, help="Keep what was typed, for the arrow keys of next time.")
 def chat(model: str, **options: Any) -> None:

@@ -34,7 +34,12 @@ input_option = click.option(
     "--input", "file", required=True, type=click.Path(dir_okay=False), help="Prompts, one JSON object a line, or CSV."
 )
 policy_option = click.option(
-    "--policy", "policy_file", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file (TOML), or preset:NAME."
+    "--policy",
+    "policy_file",
+    envvar="HYBRID_POLICY",
+    show_envvar=True,
+    type=click.Path(dir_okay=False),
+    help="A policy file (TOML), or preset:NAME.",
 )
 fail_option = click.option("--fail-if", "gates", multiple=True, metavar="EXPR", help="Exit with 6 if so, such as 'cloud_share > 0.4'.")
 seed_option = click.option(

@@ -34,7 +34,12 @@ BAR = 20  # characters of a full bar
 @click.argument("prompt", required=False)
 @click.option("--messages", type=click.Path(dir_okay=False), help="A JSON file with a list of messages, or an object with one.")
 @click.option(
-    "--policy", "policy_file", envvar="HYBRID_POLICY", type=click.Path(dir_okay=False), help="A policy file (TOML), or preset:NAME."
+    "--policy",
+    "policy_file",
+    envvar="HYBRID_POLICY",
+    show_envvar=True,
+    type=click.Path(dir_okay=False),
+    help="A policy file (TOML), or preset:NAME.",
 )
 @click.option("--tenant", help="For whom the user asks.")
 @fact_option

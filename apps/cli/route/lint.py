@@ -22,7 +22,13 @@ STRICT = 6  # exit code of a gate that failed
 
 @click.command()
 @click.option(
-    "--policy", "policy_file", envvar="HYBRID_POLICY", required=True, type=click.Path(dir_okay=False), help="A policy file, or preset:NAME."
+    "--policy",
+    "policy_file",
+    envvar="HYBRID_POLICY",
+    show_envvar=True,
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="A policy file, or preset:NAME.",
 )
 @click.option("--input", "input_file", type=click.Path(dir_okay=False), help="Prompts (JSON lines): which rules decide them?")
 @click.option("--strict", is_flag=True, help=f"Warnings exit {STRICT}.")
