@@ -122,6 +122,12 @@ class PayloadTooLarge(InvalidRequest):
     status, code = 413, "payload_too_large"
 
 
+class RequestTimedOut(InvalidRequest):
+    """The client stopped in the middle of its request, or sent it too slowly."""
+
+    status, code = 408, "request_timeout"
+
+
 class UnsupportedMediaType(InvalidRequest):
     status, code = 415, "unsupported_media_type"
 

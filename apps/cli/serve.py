@@ -51,6 +51,12 @@ def _option(name: str, help: str, **more: Any) -> Decorator:
 )
 @_option("--allowed-origin", "A web page that may call, such as https://app.example; repeatable.", multiple=True)
 @_option("--allowed-host", "A further name under which a loopback server may be called; repeatable.", multiple=True)
+@_option(
+    "--receive-s",
+    "Seconds that a client may be silent within a request.",
+    type=click.FloatRange(min=0, min_open=True),
+    default=30.0,
+)
 @_option("--drain-s", "Seconds that running requests get at SIGTERM.", type=click.FloatRange(min=0), default=30.0)
 @_option("--log-level", "What to log.", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @_option("--ready-fd", "File descriptor that gets one line of JSON once the server listens, and is closed.", type=click.IntRange(min=1))
@@ -78,6 +84,7 @@ def serve(model: str, **options: Any) -> None:
         model_id=options["served_model_name"],
         max_requests=options["max_requests"],
         tokens_per_minute=options["tokens_per_minute"],
+        receive_s=options["receive_s"],
         drain_s=options["drain_s"],
         ticket_secret=ticket_secret(os.environ),
     )

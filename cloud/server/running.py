@@ -23,6 +23,7 @@ from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.wire import MAX_MESSAGE_BYTES
 from ..engine.frontend import Frontend
 from .app import ServerApp, create_app
+from .patience import PatientConnection, patient
 from .settings import ServerSettings
 
 log = logging.getLogger("hybrid.server")
@@ -37,7 +38,7 @@ class RunningServer:
         self._settings = settings
         self._socket = _listen(settings)
         self.host, self.port = self._socket.getsockname()[:2]
-        self._server = _Server(_config(app), on_signal=self._on_signal if signals else None)
+        self._server = _Server(_config(app, settings), on_signal=self._on_signal if signals else None, clock=app.service.clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
         self._signal: int | None = None
@@ -62,6 +63,14 @@ class RunningServer:
             if not self._drain.done():  # a second signal did not wait for it
                 self._drain.cancel()
             await asyncio.gather(self._drain, return_exceptions=True)
+
+    def hang_up(self, now: float) -> None:
+        """Close the connections whose clients have had their time at `now`, seconds of the application's clock."""
+        self._server.hang_up(now)
+
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._server.server_state.connections)
 
     def drain(self) -> asyncio.Task[None]:
         """Turn new requests away, wait for those inside at most `drain_s`, abort the rest, close the sockets."""
@@ -101,9 +110,10 @@ class RunningServer:
 class _Server(uvicorn.Server):
     """uvicorn's server, which closes its sockets at once on a signal, or leaves signals alone; ours drains first."""
 
-    def __init__(self, config: uvicorn.Config, on_signal: Callable[[int], None] | None) -> None:
+    def __init__(self, config: uvicorn.Config, on_signal: Callable[[int], None] | None, clock: Callable[[], float]) -> None:
         super().__init__(config)
         self._on_signal = on_signal
+        self._clock = clock
         self._ended = asyncio.Event()
         self.on_ready: Callable[[], None] | None = None
 
@@ -111,10 +121,16 @@ class _Server(uvicorn.Server):
         self.should_exit = True
         self._ended.set()
 
+    def hang_up(self, now: float) -> None:
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, PatientConnection):  # a WebSocket has its lease
+                connection.look(now)
+
     async def main_loop(self) -> None:
         ticks = 0  # of a tenth of a second; uvicorn renews its Date header by them
         while not await self.on_tick(ticks):
             ticks += 10
+            self.hang_up(self._clock())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), 1.0)
 
@@ -136,9 +152,10 @@ class _Server(uvicorn.Server):
         self._on_signal(sig)
 
 
-def _config(app: ServerApp) -> uvicorn.Config:
+def _config(app: ServerApp, settings: ServerSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=patient(app.service.clock, settings.receive_s),
         lifespan="off",
         log_config=None,
         access_log=False,  # it would write raw paths

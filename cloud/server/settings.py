@@ -37,6 +37,7 @@ class ServerSettings:
     tokens_per_minute: int | None = None  # of each key but the admin's, prompts and answers; None: no limit
     max_choices: int = 128  # of one request, prompts times n
     ping_s: float = 10.0  # a silent stream gets a comment this often
+    receive_s: float = 30.0  # a client may be silent this long within a request, or before its first
     drain_s: float = 30.0  # what runs at SIGTERM may go on this long
     retry_after_s: float = 5.0  # told to those who are turned away
     ticket_secret: bytes | None = field(
@@ -56,6 +57,9 @@ class ServerSettings:
                 raise ConfigError(f"{origin!r:.80} is no origin, so no page could match it", hint="write it as https://app.example")
         if not self.drain_s >= 0:  # nor is "nan"
             raise ConfigError(f"drain_s must be 0 or more seconds, found {self.drain_s}", param="drain_s")
+
+        if not self.receive_s > 0:
+            raise ConfigError(f"receive_s must be more than 0 seconds, found {self.receive_s}", param="receive_s")
 
     @property
     def loopback(self) -> bool:
