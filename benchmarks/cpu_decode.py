@@ -11,32 +11,36 @@ accuracy. All take turns inside every round, in one process. Medians over the ro
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import tempfile
 from pathlib import Path
 
+from beside_peer import arguments, compared
 from hybrid.shared_protocol.model import Model
 from requantise import requantise
 from sequences import Ours, Theirs, Work
-from timing import machine, open_model, taking_turns
+from timing import open_model, taking_turns
+
+COLUMNS = {
+    "model": "{model:<40}",
+    "peer": "{peer:<9}",
+    "work": "{work:<7}",
+    "rows": "{rows}",
+    "llama.cpp": "{peer_cpu_ms:.2f} ms",
+    "ours": "{ours_cpu_ms:.2f} ms",
+    "cpu ratio": "{cpu_ratio:.2f}",
+    "wall ratio": "{wall_ratio:.2f}",
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print the record as JSON")
-    default = os.environ.get("HYBRID_TEST_MODEL", "smollm2-135m")
-    parser.add_argument("--model", nargs="+", default=[default], help="models of the store, or GGUF files")
+    parser = arguments(__doc__, context=64, threads=1, rounds=15)
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 8, 32], help="sequences decoded together")
-    parser.add_argument("--context", type=int, default=64, help="tokens before the one that is decoded")
     parser.add_argument("--prefill", type=int, default=512, help="tokens of the prompt; 0: no prefill")
     parser.add_argument("--requantise", action=argparse.BooleanOptionalAction, default=True, help="also against llama.cpp's own Q4_0")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=15, help="at least 9")
-    options = parser.parse_args()
-    if options.rounds < 9:
-        parser.error("--rounds must be at least 9")
-    load_before = os.getloadavg()[0]
+    compared(parser, measured, COLUMNS)
+
+
+def measured(options: argparse.Namespace) -> list[dict[str, object]]:
     works = [Work(rows, options.context) for rows in options.rows]
     works += [Work(1, 0, options.prefill, logits=False)] if options.prefill else []
     results: list[dict[str, object]] = []
@@ -48,8 +52,7 @@ def main() -> None:
                 peers["own Q4_0"] = requantise(model.path, Path(scratch) / "q4_0.gguf")
             for work in works:
                 results += compare(model, peers, work, options.threads, options.rounds)
-    record = {"results": results, **machine(options.threads, load_before), "context": options.context, "rounds": options.rounds}
-    print(json.dumps(record) if options.json else table(record))
+    return results
 
 
 def compare(model: Model, peers: dict[str, Path], work: Work, threads: int, rounds: int) -> list[dict[str, object]]:
@@ -80,17 +83,6 @@ def compare(model: Model, peers: dict[str, Path], work: Work, threads: int, roun
     for engine in (ours, *theirs.values()):
         engine.close()
     return results
-
-
-def table(record: dict[str, object]) -> str:
-    lines = [f"{'model':<40}  {'peer':<9}  {'work':<7}  {'rows':>4}  {'llama.cpp':>13}  {'ours':>11}  {'cpu ratio':>9}  {'wall ratio':>10}"]
-    lines += [
-        f"{result['model']:<40}  {result['peer']:<9}  {result['work']:<7}  {result['rows']:>4}  {result['peer_cpu_ms']:>10.2f} ms"
-        f"  {result['ours_cpu_ms']:>8.2f} ms  {result['cpu_ratio']:>9.2f}  {result['wall_ratio']:>10.2f}"
-        for result in record["results"]  # type: ignore[attr-defined]
-    ]
-    lines.append(f"{record['machine']}, {record['threads']} thread(s), load before {record['load_before']}; read {record['bars_read_on']}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

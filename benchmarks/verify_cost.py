@@ -9,30 +9,27 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 
+from beside_peer import arguments, compared
 from hybrid.shared_protocol.model import Model
 from sequences import Ours, Theirs, Work
-from timing import Spent, machine, open_model, taking_turns
+from timing import Spent, open_model, taking_turns
+
+COLUMNS = {
+    "model": "{model:<40}",
+    "rows": "{rows}",
+    "llama.cpp": "{peer_ms:.2f} ms",
+    "ours": "{ours_ms:.2f} ms",
+    "own curve": "{own_curve:.2f}",
+    "cpu ratio": "{cpu_ratio:.2f}",
+    "wall ratio": "{wall_ratio:.2f}",
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print the record as JSON")
-    default = os.environ.get("HYBRID_TEST_MODEL", "smollm2-135m")
-    parser.add_argument("--model", nargs="+", default=[default], help="models of the store, or GGUF files")
+    parser = arguments(__doc__, context=128, threads=2, rounds=9)
     parser.add_argument("--drafted", type=int, nargs="+", default=list(range(17)), help="k; default 0 to 16")
-    parser.add_argument("--context", type=int, default=128, help="tokens before")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=9, help="at least 9")
-    options = parser.parse_args()
-    if options.rounds < 9:
-        parser.error("--rounds must be at least 9")
-    load_before = os.getloadavg()[0]
-    results = [row for name in options.model for row in curve(open_model(name), options)]
-    record = {"results": results, **machine(options.threads, load_before), "context": options.context, "rounds": options.rounds}
-    print(json.dumps(record) if options.json else table(record))
+    compared(parser, lambda options: [row for name in options.model for row in curve(open_model(name), options)], COLUMNS)
 
 
 def curve(model: Model, options: argparse.Namespace) -> list[dict[str, object]]:
@@ -62,17 +59,6 @@ def curve(model: Model, options: argparse.Namespace) -> list[dict[str, object]]:
             }
         )
     return results
-
-
-def table(record: dict[str, object]) -> str:
-    lines = [f"{'model':<40}  {'rows':>4}  {'llama.cpp':>13}  {'ours':>11}  {'own curve':>9}  {'cpu ratio':>9}  {'wall ratio':>10}"]
-    lines += [
-        f"{result['model']:<40}  {result['rows']:>4}  {result['peer_ms']:>10.2f} ms  {result['ours_ms']:>8.2f} ms"
-        f"  {result['own_curve']:>9.2f}  {result['cpu_ratio']:>9.2f}  {result['wall_ratio']:>10.2f}"
-        for result in record["results"]  # type: ignore[attr-defined]
-    ]
-    lines.append(f"{record['machine']}, {record['threads']} threads, load before {record['load_before']}; read {record['bars_read_on']}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":
