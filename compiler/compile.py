@@ -117,7 +117,6 @@ def compile_program(architecture: Architecture, facts: Facts, shape: Shape, mode
         staging=staging,
         room={chip: size for chip, size in room.items() if size},
         keeps=False,  # the simulated chip's operations load what they read, and store what they make
-        overlaps=False,
     )
     lowered = tuple(_lowered(segment, layout.plan_of(segment, tilings), chips[segment.chip]) for segment in cut.segments)
     # what a step of decoding is fed is what the step before gave

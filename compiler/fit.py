@@ -10,7 +10,8 @@ from ..npu_backends.base import Adapter
 from ..shared_protocol.compile_errors import DoesNotFit
 from .chips import CPU, cost_on
 from .memory.lifetimes import OUTSIDE, STATES, room_of
-from .memory.paging import SMALLEST_PAGE, Storage, plan_pages, stream_of
+from .memory.paging import SMALLEST_PAGE, Storage, page_buffers, plan_pages, stream_of
+from .memory.verifier import verify
 from .program import Compiled, Facts, Program
 
 PAGE = 2 * SMALLEST_PAGE
@@ -68,5 +69,6 @@ def _paged(program: Program, facts: Facts, pool: int, chips: Mapping[str, Adapte
     }
     stream = stream_of([op for lowered in program.segments for op in lowered.segment.graph.ops], cycles, storage, PAGE)
     paging = plan_pages(stream, storage, PAGE, pool - stream.resident)
+    verify(*page_buffers(paging), paging.pool_bytes)
     stalled = paging.stalls / clock
     return replace(program, paging=paging, seconds=program.seconds + stalled, pipelined=program.pipelined + stalled)

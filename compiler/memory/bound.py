@@ -1,4 +1,4 @@
-"""What no plan can be smaller than, and what plans without sharing would take."""
+"""What no plan can be smaller than."""
 
 from __future__ import annotations
 
@@ -15,8 +15,3 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
         live += change
         most = max(most, live)
     return most
-
-
-def without_sharing(buffers: Sequence[Buffer]) -> int:
-    """Bytes when every buffer has a place of its own: what others measure savings against, which flatters."""
-    return sum(b.extent for b in buffers)

@@ -54,7 +54,6 @@ def lay_out(
     staging: Mapping[str, int] | None = None,
     room: Mapping[str, int] | None = None,
     keeps: bool = True,
-    overlaps: bool = True,
 ) -> Layout:
     """Plan all arenas. `scratch`: bytes of the memory of each chip that has one of its own; what does not fit there stands outside, and
     without `keeps` everything but the tiles does: a chip whose operations load all they read. `room`: bytes of SCRATCH for each
@@ -67,9 +66,7 @@ def lay_out(
     capacity = min((scratch or {}).values(), default=0)
     reads = Counter(value.name for segment in segments for op in segment.graph.ops for value in op.inputs)
     bytes_of = {value.name: value.bytes for value in graph.values()}
-    asked = partial(
-        lifetimes, graph, segments, alignment=alignment, scratch=(scratch or {}) if keeps else (), staging=staging, overlaps=overlaps
-    )
+    asked = partial(lifetimes, graph, segments, alignment=alignment, scratch=(scratch or {}) if keeps else (), staging=staging)
     groups: list[frozenset[str]] = []  # values outside, those together that share a place
     gaps = 0
     while True:

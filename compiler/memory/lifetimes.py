@@ -56,13 +56,12 @@ def lifetimes(
     scratch: Collection[str] = (),
     outside: Collection[str] = (),
     staging: Mapping[str, int] | None = None,
-    overlaps: bool = True,
 ) -> Mapping[str, Needs]:
     """What `segments`, which hold all operations of `graph` in a running order, ask of the arenas beside the states.
 
     `scratch`: the chips in whose own memory may stand what never leaves a segment; `outside`: values that may not, for want of room.
-    `staging`: bytes on the chip that an operation, by its name, moves tiles through. `overlaps`: transfers of one operation overlap with
-    the next, so tiles are taken one step before it runs, and what such a chip moves from or to the outside is kept one step longer.
+    `staging`: bytes on the chip that an operation, by its name, moves tiles through while it runs: operations do
+    not overlap.
     """
     steps = [(op, segment) for segment in segments for op in segment.graph.ops]
     end = len(steps) + 1  # whoever called reads the outputs in a step of their own
@@ -80,15 +79,13 @@ def lifetimes(
         chips = {segment.chip for segment in used_by}
         stays = len(used_by) == 1 and chips <= set(scratch) and not pinned & set(members) and owner not in outside
         arenas[ON_CHIP if stays else OUTSIDE] += members
-        if overlaps and not stays and chips & set(scratch):
-            dies |= {name: min(end, dies[name] + 1) for name in members}
     pairs = [pair for op, _ in steps for pair in overwritable(op) if _alone(pair.input, op, owners)]
     needs = {}
     for arena, names in arenas.items():
         here = set(names)
         buffers = [Buffer(name, born[name], dies[name], values[name].bytes, alignment) for name in names]
         if arena == ON_CHIP:
-            buffers += _staged(steps, staging or {}, alignment, int(overlaps))
+            buffers += _staged(steps, staging or {}, alignment)
         views = tuple(View(owners[name], name) for name in names if name in owners)
         needs[arena] = Needs(tuple(buffers), views, tuple(pair for pair in pairs if {pair.input, pair.output} <= here))
     return needs
@@ -154,9 +151,9 @@ def _lives(
     return values, born, dies, users
 
 
-def _staged(steps: Sequence[tuple[Op, Segment]], staging: Mapping[str, int], alignment: int, ahead: int) -> list[Buffer]:
+def _staged(steps: Sequence[tuple[Op, Segment]], staging: Mapping[str, int], alignment: int) -> list[Buffer]:
     return [
-        Buffer(f"{op.name}{TILES}", max(0, step - ahead), step + 1, staging[op.name], alignment)
+        Buffer(f"{op.name}{TILES}", step, step + 1, staging[op.name], alignment)
         for step, (op, _) in enumerate(steps)
         if staging.get(op.name)
     ]

@@ -1,4 +1,4 @@
-"""When each piece of work runs, on engines that work side by side, and what of it decides how long all takes.
+"""When each piece of work runs, on engines that work side by side.
 
 An engine is a queue: it takes its tasks in the order in which they are given, each as soon as the task before has ended and all that it
 waits for has. Nothing is moved about, so a program that is lowered twice runs twice in the same way.
@@ -41,20 +41,6 @@ class Timeline:
         """Cycles during which each engine works: the sum of its tasks."""
         return {engine: sum(task.cycles for task in self.tasks if task.engine == engine) for engine in ENGINES}
 
-    def critical_path(self) -> list[int]:
-        """Tasks, from cycle 0 to the last one, each of which begins where the one before ends: shorten none, and all takes as long.
-
-        Where several waits end at once, the one that was given first is shown.
-        """
-        ends, blockers = self.ends, _blockers(self.tasks)
-        path: list[int] = []
-        at = min((index for index in range(len(ends)) if ends[index] == self.cycles), default=None)
-        while at is not None:
-            path.append(at)
-            start = self.starts[at]
-            at = min((index for index in blockers[at] if ends[index] == start), default=None) if start else None
-        return path[::-1]
-
 
 def schedule(tasks: Sequence[Task]) -> Timeline:
     """Raises InvalidRequest for an unknown engine, a negative cost, or a task that waits for itself or a later one."""
@@ -85,13 +71,3 @@ def chrome_trace(timeline: Timeline, clock_hz: float, title: str = "npu") -> str
         event = {"ph": "X", "pid": 0, "tid": rows[task.engine], "name": task.name, "ts": start * scale, "dur": task.cycles * scale}
         events.append(event | {"args": {"start_cycle": start, "cycles": task.cycles}})
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": events}, separators=(",", ":"))
-
-
-def _blockers(tasks: Sequence[Task]) -> list[list[int]]:
-    """For each task, what it waits for: its own list, and the task before it on its engine."""
-    last: dict[str, int] = {}
-    found = []
-    for index, task in enumerate(tasks):
-        found.append([*task.after, *([last[task.engine]] if task.engine in last else [])])
-        last[task.engine] = index
-    return found

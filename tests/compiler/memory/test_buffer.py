@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hybrid.compiler.memory.bound import lower_bound, without_sharing
+from hybrid.compiler.memory.bound import lower_bound
 from hybrid.compiler.memory.buffer import Buffer, by_id, read_csv
 from hybrid.compiler.memory.errors import InvalidBuffers
 
@@ -31,7 +31,6 @@ def test_the_bound_is_the_busiest_step_with_alignment() -> None:
     #  c 30           |===|    32      step 3 holds c alone: b died there
     buffers = [Buffer("a", 0, 2, 10, 16), Buffer("b", 1, 3, 20, 16), Buffer("c", 3, 5, 30, 16)]
     assert lower_bound(buffers) == 48
-    assert without_sharing(buffers) == 80
     assert lower_bound([]) == 0
 
 

@@ -108,7 +108,7 @@ def test_what_left_the_chip_comes_back_where_room_was_left_in_the_end() -> None:
     reads += [*zip((brief, twice, twice), outputs[:3], strict=True), (big, wide), *zip((wide, wide, long), outputs[3:], strict=True)]
     ops = tuple(Op("rms_norm", (x, gain), (y,), (("eps", 1e-5),)) for x, y in reads)
     graph = Graph("g", (big, little), (gain,), ops, tuple(outputs))
-    layout = lay_out(graph, [Segment("s", "npu", graph)], planner, alignment=16, scratch={"npu": 768}, overlaps=False)
+    layout = lay_out(graph, [Segment("s", "npu", graph)], planner, alignment=16, scratch={"npu": 768})
     assert (layout.outside, layout.plans["sram"].size) == ({"long"}, 512)
 
 

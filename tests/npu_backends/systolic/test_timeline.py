@@ -38,18 +38,6 @@ def test_every_task_waits_for_what_it_needs_and_no_engine_does_two_things_at_onc
 
 
 @settings(max_examples=40, deadline=None)
-@given(programs())
-def test_the_critical_path_has_no_gap_and_is_as_long_as_all(tasks: list[Task]) -> None:
-    timeline = schedule(tasks)
-    path = timeline.critical_path()
-    assert sum(tasks[index].cycles for index in path) == timeline.cycles
-    at = 0
-    for index in path:
-        assert timeline.starts[index] == at
-        at = timeline.ends[index]
-
-
-@settings(max_examples=40, deadline=None)
 @given(programs(), st.data())
 def test_a_task_that_takes_longer_ends_nothing_earlier(tasks: list[Task], data: st.DataObject) -> None:
     if not tasks:
