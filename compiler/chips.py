@@ -50,5 +50,10 @@ def cost_on(chip: Adapter, op: Op) -> Cost:
     return chip.cost(op, tiling_on(chip, op))
 
 
+def hidden_dma(chip: Adapter, op: Op, tiling: Tiling | None) -> float | None:
+    """The part of the operation's transfers that costs no time, 0 to 1; None where that is not known."""
+    return chip.hidden_dma(op, tiling) if isinstance(chip, SystolicAdapter) else None
+
+
 def dram_bytes_per_second(spec: Spec) -> float:
     return spec.dram.sustained_bytes_per_cycle * spec.clock_hz

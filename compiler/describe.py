@@ -12,7 +12,7 @@ from ..npu_backends.spec import NUMBERS, Spec
 from ..npu_backends.systolic.gemm import Gemm
 from ..npu_backends.systolic.io_bound import io_bound_bytes
 from ..npu_backends.systolic.roofline import dram_bytes_per_second
-from .chips import CPU, NPU, chips_of
+from .chips import CPU, NPU, chips_of, hidden_dma
 from .chips import dram_bytes_per_second as outside_bytes_per_second
 from .fuse.saved import saved
 from .memory.layout import Layout
@@ -101,7 +101,7 @@ def _graph(program: Program, chips: dict[str, Adapter], target: Spec) -> GraphRe
             )
             for lowered in program.segments
         ),
-        ops=_alike(program, chips),
+        ops=_alike(program, chips, target),
         refused=_refused(program),
         arenas=_arenas(program.layout),
     )
@@ -150,19 +150,20 @@ def _last(ops: Sequence[Op]) -> int:
     return max(at for at, op in enumerate(ops) if _layer_of(op) is not None)
 
 
-def _alike(program: Program, chips: dict[str, Adapter]) -> tuple[OpReport, ...]:
-    groups: dict[object, tuple[Op, str, Tiling | None, int]] = {}
+def _alike(program: Program, chips: dict[str, Adapter], target: Spec) -> tuple[OpReport, ...]:
+    groups: dict[object, tuple[Op, str, Tiling | None, int, int]] = {}
+    waits = program.paging.stalls_by_op() if program.paging else {}
     for lowered in program.segments:
         for op in lowered.segment.graph.ops:
             chip, tiling = lowered.segment.chip, lowered.plan.tilings.get(op.name)
             shapes = tuple((value.shape, value.dtype) for inner in flat((op,)) for value in (*inner.inputs, *inner.outputs))
             key = (op.kind, tuple(inner.kind for inner in flat((op,))), shapes, chip, tiling)
-            first, *_, count = groups.get(key, (op, chip, tiling, 0))
-            groups[key] = (first, chip, tiling, count + 1)
-    return tuple(_op(op, chips[chip], tiling, count) for op, chip, tiling, count in groups.values())
+            first, *_, count, stalls = groups.get(key, (op, chip, tiling, 0, 0))
+            groups[key] = (first, chip, tiling, count + 1, stalls + waits.get(op.name, 0))
+    return tuple(_op(op, chips[chip], tiling, count, stalls / target.clock_hz) for op, chip, tiling, count, stalls in groups.values())
 
 
-def _op(op: Op, chip: Adapter, tiling: Tiling | None, count: int) -> OpReport:
+def _op(op: Op, chip: Adapter, tiling: Tiling | None, count: int, stalls_seconds: float) -> OpReport:
     work, cost = work_of(op), chip.cost(op, tiling)
     product = work.product
     bound = used = None
@@ -192,6 +193,8 @@ def _op(op: Op, chip: Adapter, tiling: Tiling | None, count: int) -> OpReport:
         tile=(tiling.tm, tiling.tn, tiling.tk) if tiling else None,
         order=tiling.order if tiling else None,
         utilisation=used,
+        hidden_dma=hidden_dma(chip, op, tiling),
+        stalls_seconds=stalls_seconds,
     )
 
 

@@ -56,6 +56,8 @@ class OpReport(msgspec.Struct, frozen=True):
     tile: tuple[int, int, int] | None  # rows, outputs, inputs
     order: str | None
     utilisation: float | None  # of the array while it works
+    hidden_dma: float | None  # the part of the transfers that costs no time, 0 to 1; None where that is not known
+    stalls_seconds: float  # that all of them wait for pages of weights, beside `seconds`
 
 
 class FlowReport(msgspec.Struct, frozen=True):

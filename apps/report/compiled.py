@@ -11,7 +11,10 @@ from .plan_chart import in_bytes, plan_chart
 from .roofline_chart import roofline_chart
 from .segments_chart import chip_colour, segments_chart
 
-OPS_NOTE = "Those that are alike in one row, the costliest first. Cycles are of the clock of the chip in that row; share is of time."
+OPS_NOTE = (
+    "Those that are alike in one row, the costliest first. Cycles are of the clock of the chip in that row; share is of time. "
+    "Unseen are transfers beside which something is computed, or that go both ways at once: they take no time of their own."
+)
 
 
 def compiled_page(report: CompileReport) -> str:
@@ -100,11 +103,14 @@ def _ops(graph: GraphReport) -> str:
         "cycles",
         "share",
         "bytes moved",
+        "of it unseen",
         "over the least",
+        *(["waits, ms"] if graph.stalls_seconds else []),
     )
     total = sum(op.seconds for op in graph.ops) or 1.0
-    rows = [_op_row(op, op.seconds / total) for op in sorted(graph.ops, key=lambda op: -op.seconds)]
-    return table(head, rows, numbers=(2, 6, 7, 8, 9, 10))
+    ops = sorted(graph.ops, key=lambda op: -op.seconds)
+    rows = [_op_row(op, op.seconds / total) + ([f"{op.stalls_seconds * 1e3:.3f}"] if graph.stalls_seconds else []) for op in ops]
+    return table(head, rows, numbers=(2, 6, 7, 8, 9, 10, 11, 12))
 
 
 def _op_row(op: OpReport, share: float) -> list[str]:
@@ -120,5 +126,6 @@ def _op_row(op: OpReport, share: float) -> list[str]:
         f"{op.cycles:,}",
         f"{share:.1%}",
         in_bytes(op.bytes),
+        f"{op.hidden_dma:.0%}" if op.hidden_dma is not None else "",
         f"{op.bytes / op.bound_bytes:.2f}" if op.bound_bytes else "",
     ]

@@ -53,6 +53,10 @@ class SystolicAdapter:
         """What `count` says of the operation in a segment. Handing over a segment takes `spec.launch_cycles` more, once."""
         return _cost(nameless(op), tiling or self.tiling(op), self.spec)
 
+    def hidden_dma(self, op: Op, tiling: Tiling | None = None) -> float:
+        """The part of the operation's transfers that costs no time, 0 to 1."""
+        return count(self._kernel(op, tiling), self.spec).hidden_dma
+
     def working_bytes(self, op: Op, tiling: Tiling | None = None) -> int:
         """Of SRAM that the operation's tiles take, two of each where the next one comes in meanwhile."""
         return self._kernel(op, tiling).sram_bytes

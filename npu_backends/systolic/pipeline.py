@@ -48,6 +48,13 @@ class Counted:
         """Cycles during which an engine works: load, array, vector or store."""
         return sum(getattr(stage, engine) for stage in self.stages)
 
+    @property
+    def hidden_dma(self) -> float:
+        """The part of the transfers' cycles that cost no time, 0 to 1: others worked meanwhile. 1.0 where nothing is transferred."""
+        transfers = self.busy("load") + self.busy("store")
+        spare = self.busy("array") + self.busy("vector") + transfers - self.cycles
+        return min(1.0, spare / transfers) if transfers else 1.0
+
 
 @dataclass(slots=True)
 class _Open:

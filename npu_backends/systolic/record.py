@@ -34,12 +34,6 @@ class Record:
     vector_cycles: int
     dma_cycles: int  # that transfers take, both ways
 
-    @property
-    def hidden_dma(self) -> float:
-        """The part of the transfers' cycles that cost no time, 0 to 1: others worked meanwhile."""
-        busy = self.array_cycles + self.vector_cycles + self.dma_cycles
-        return min(1.0, max(0, busy - (self.cost.cycles - self.launch_cycles)) / self.dma_cycles) if self.dma_cycles else 0.0
-
     def timeline(self) -> Timeline:
         """When each engine works on what; the launch comes before cycle 0."""
         tasks: list[Task] = []

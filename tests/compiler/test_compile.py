@@ -79,6 +79,9 @@ def test_weights_that_are_more_than_the_memory_are_paged_from_a_storage_and_stal
     assert paging is not None and before.paging is None
     assert sum(paging.stream.pages) + paging.stream.resident == weights_read_whole(whole)
     assert program.seconds == pytest.approx(before.seconds + paging.stalls / spec.clock_hz)
+    (graph,) = describe(paged, None).graphs
+    assert sum(op.stalls_seconds for op in graph.ops) == pytest.approx(graph.stalls_seconds)
+    assert graph.stalls_seconds > 0 == sum(op.stalls_seconds for op in describe(whole, None).graphs[0].ops)
     timeline = schedule(page_tasks(paging, 1))
     work = sum(chunk.cycles for chunk in paging.stream.chunks)
     assert timeline.cycles - work == sum(paging.first_stalls) > 0

@@ -23,9 +23,9 @@ EVIL = "<script>alert('&\"')</script>"
 CHIP = TargetReport(EVIL, EVIL, "vendor", {"assumed": 8, "vendor": 11}, 1e9, 1024, 16e9, 1 << 19, 1 << 32)
 PRODUCT = OpReport(
     "fused", ("rms_norm", "quantise", "linear_i8"), EVIL, 30, "systolic", 900_000, 9e-4, 10_000_000, 8_000_000, 10_000_000,
-    1, 576, 576, "os", (1, 64, 576), "nmk", 0.028,
+    1, 576, 576, "os", (1, 64, 576), "nmk", 0.028, 0.37, 2e-4,
 )  # fmt: skip
-PLAIN = OpReport("softmax", (), "probabilities", 30, "cpu", 1000, 4e-7, 100, None, 0, None, None, None, None, None, None, None)
+PLAIN = OpReport("softmax", (), "probabilities", 30, "cpu", 1000, 4e-7, 100, None, 0, None, None, None, None, None, None, None, None, 0.0)
 ARENA = ArenaReport(
     "sram", 1536, 1024, 1.5, "greedy-by-size", False, 1 << 19, (PlacedReport(EVIL, 0, 2, 0, 1024), PlacedReport("b", 1, 3, 1024, 512))
 )
@@ -59,6 +59,8 @@ def test_a_page_shows_speed_bounds_plans_tiles_and_refusals(tmp_path: Path) -> N
         "1.25",
         "assumed 8, vendor 11",
         "0.2 ms of it waits",
+        "37%",
+        "0.200",
         "0.054 nats",
         "84.0%",
         EVIL,

@@ -5,6 +5,7 @@ import json
 import pytest
 from hybrid.npu_backends.spec import Memory
 from hybrid.npu_backends.systolic.dma import Step, double_buffered, tasks_of, transfer_cycles
+from hybrid.npu_backends.systolic.pipeline import Counted, Stage, cycles_of
 from hybrid.npu_backends.systolic.timeline import ENGINES, Task, chrome_trace, schedule
 from hybrid.shared_protocol.errors import InvalidRequest
 from hypothesis import given, settings
@@ -60,6 +61,15 @@ def test_two_buffers_hide_the_shorter_of_load_and_compute() -> None:
     assert double_buffered([Step(8, 10, 3)] * 3) == 8 + 10 + 10 + 10 + 3
     assert double_buffered([Step(20, 10, 3)] * 3) == 20 + 20 + 20 + 10 + 3
     assert double_buffered([]) == 0
+
+
+def test_the_part_of_the_transfers_that_costs_no_time() -> None:
+    # as above: 33 cycles of transfers and 30 of products take 41, so 22 of the 33 pass beside something else
+    stages = (Stage(8, 10, 0, 3),) * 3
+    assert Counted(stages, False, cycles_of(stages), 0, 0, 0).hidden_dma == pytest.approx(22 / 33)
+    assert Counted(stages[:1], False, cycles_of(stages[:1]), 0, 0, 0).hidden_dma == 0.0
+    computes = (Stage(0, 10, 5, 0),)
+    assert Counted(computes, False, cycles_of(computes), 0, 0, 0).hidden_dma == 1.0
 
 
 def test_a_transfer_waits_for_its_latency_once_and_moves_whole_bursts() -> None:
