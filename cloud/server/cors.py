@@ -13,7 +13,9 @@ from .errors_http import reject
 from .settings import ServerSettings, is_loopback
 
 METHODS = "GET, HEAD, POST, OPTIONS"
-EXPOSED = "x-request-id, x-hybrid-ignored, retry-after, retry-after-ms"
+EXPOSED = ", ".join(
+    ["x-request-id", "x-hybrid-ignored", "retry-after", *(f"x-ratelimit-{what}-tokens" for what in ("limit", "remaining", "reset"))]
+)
 
 
 class OriginRule:

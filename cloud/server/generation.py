@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -100,6 +101,7 @@ class Service:
         leaving early aborts whatever still runs.
         """
         asked = None if job.params.max_tokens is None else job.params.max_tokens * job.choices
+        info.limits = partial(self.key_quotas.headers, info.caller.key_id)
         quota = self.key_quotas.hold(info.caller.key_id, tally.prompt, asked, lambda: tally.computed(job))
         with self.admission.enter(), quota:
             info.prompt_tokens = tally.prompt

@@ -25,6 +25,18 @@ class KeyQuotas:
         self._clock = clock
         self._buckets: dict[str, TokenBucket] = {}  # as many as there are keys
 
+    def headers(self, key_id: str) -> dict[str, str]:
+        """What a key is told of its bucket, under OpenAI's names; nothing where there is no limit. `reset`: until it is full again."""
+        bucket, now = self._buckets.get(key_id), self._clock()
+        if self._per_minute is None or bucket is None:
+            return {}
+        view = bucket.view(now)
+        return {
+            "x-ratelimit-limit-tokens": str(self._per_minute),
+            "x-ratelimit-remaining-tokens": str(max(0, math.floor(view.available))),
+            "x-ratelimit-reset-tokens": f"{math.ceil(view.wait_s(self._per_minute) or 0)}s",
+        }
+
     @contextmanager
     def hold(self, key_id: str, prompt: int, output: int | None, used: Callable[[], int]) -> Iterator[None]:
         """Reserve `prompt` and `output` tokens (None: as long as it gets); `used` says in the end what it was.

@@ -49,6 +49,7 @@ class Observe:
                 ignored = info.ignored_header()
                 if ignored:
                     headers["x-hybrid-ignored"] = ignored
+                headers.update(info.limits())
             elif message["type"] == "websocket.close" and status == 0:  # instead of accepting
                 status = 403
             await send(message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import Scope
@@ -24,6 +24,7 @@ class RequestInfo:
     ignored: list[str] = field(default_factory=list)  # fields of the body that had no effect
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    limits: Callable[[], Mapping[str, str]] = dict  # headers that say what the caller has left when the answer begins
     outcome: str | None = None  # code of the error inside a stream, `client_closed`
 
     def ignore(self, names: Iterable[str]) -> None:

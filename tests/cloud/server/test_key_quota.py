@@ -11,6 +11,13 @@ KEYS = {"keys": KeyRing({"anna": "secret-a", "ben": "secret-b"}, admin="secret-a
 PROMPT = "x" * 9  # of the byte model: a token each, and the first one
 
 
+class Stopped:
+    """A clock in which nothing fills."""
+
+    def __call__(self) -> float:
+        return 1000.0
+
+
 def bearer(secret: str) -> dict[str, str]:
     return {"authorization": f"Bearer {secret}"}
 
@@ -74,3 +81,23 @@ async def test_a_limit_of_zero_lets_nothing_through_and_the_admin_has_none(start
     bench = await start(tokens_per_minute=0, **KEYS)
     assert (await complete(bench, "secret-a", max_tokens=1)).status == 403
     assert (await complete(bench, "secret-admin", max_tokens=1)).status == 200
+
+
+async def test_every_answer_says_what_its_key_has_left(start: Start) -> None:
+    clock = Stopped()
+    prompt = await prompt_len(start)
+    used = prompt + 2  # "Hi"
+    bench = await start(b"Hi", tokens_per_minute=60, **KEYS)
+    bench.server.app.service.key_quotas._clock = clock
+    for stream, status, left in ((False, 200, 60 - used), (True, 200, 60 - used - prompt - 10), (False, 429, 60 - 2 * used)):
+        answer = await complete(bench, "secret-a", max_tokens=10 if status == 200 else 60 - prompt, stream=stream)
+        assert answer.status == status
+        told = {name.lower(): value for name, value in answer.headers.items() if name.lower().startswith("x-ratelimit-")}
+        # a stream begins before its answer is charged: what it has reserved is not there
+        assert told == {
+            "x-ratelimit-limit-tokens": "60",
+            "x-ratelimit-remaining-tokens": str(left),
+            "x-ratelimit-reset-tokens": f"{60 - left}s",
+        }
+    for answer in (await complete(bench, "secret-admin"), await bench.get("/v1/models", headers=bearer("secret-a"))):
+        assert not [name for name in answer.headers if name.lower().startswith("x-ratelimit-")]
