@@ -1,4 +1,4 @@
-"""Names of persons, places and organizations, by Presidio and a spaCy model: `pip install "hybrid[pii]"` and a model, such as
+"""Names of persons, places and organizations, by Presidio and a spaCy model: `pip install '.[pii]'` and a model, such as
 `python -m spacy download en_core_web_sm`. A policy asks for it by `detectors = ["presidio"]`.
 
 A recogniser guesses: it misses names, and it takes words for names. It only knows English, so a text in another language is unreadable.
