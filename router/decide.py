@@ -16,38 +16,27 @@ failure relaxes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import Literal
 
-import msgspec
-
-from .capability import Out, cloud_out, edge_out, edge_weak
 from .cascade import DRAFT_TOKENS
 from .cascade import resolve_cascade as resolve_cascade
-from .complexity.complexity import Parts, complexity_of
-from .complexity.reading import Said
-from .costs import CostModel, cloud_price, expected_costs, priced
+from .costs import cloud_price, expected_costs
 from .decision import Choice, Decision, Provenance, Route, Scores
-from .plan import Plan, plan_speculation
+from .facts import Facts, gather
 from .policy.policy import Policy
-from .policy.rules import Traced, deciding, first_match
 from .policy.ruling import bound_by, by_rule
-from .policy.tables import SpeculationPolicy
-from .policy.variables import Scene, Values
-from .privacy import Assessment, LocalOnly, Shareable, clear
+from .policy.variables import Scene
+from .privacy import Assessment, LocalOnly, clear
 from .request import RouteContext, RouteRequest
-from .tokens import prompt_tokens
-
-if TYPE_CHECKING:
-    from .learned.opinion import Opinion
 
 
 def decide(request: RouteRequest, context: RouteContext) -> Decision:
     """Decide. Never raises, whatever the request holds."""
     cleared = clear(request, context.policy, context.privacy_floor, context.redaction)
-    facts = _gather(request, context, cleared)
+    facts = gather(request, context, cleared)
     assessment, shareable = cleared.assessment, None if isinstance(cleared, LocalOnly) else cleared
-    choice = _choose(facts, assessment, context, private=shareable is None)
+    choice = choose(facts, assessment, context, private=shareable is None)
     to_cloud = choice.route in ("cloud", "cascade", "speculative")
     sync_s = facts.plan.sync_s[facts.plan.draft_len] if facts.plan.sync_s and facts.plan.draft_len else None
     return Decision(
@@ -82,10 +71,10 @@ def decide(request: RouteRequest, context: RouteContext) -> Decision:
 
 def scene_of(request: RouteRequest, context: RouteContext) -> Scene:
     """What the rules of `decide` see, to show what each of them says."""
-    return _gather(request, context, clear(request, context.policy, context.privacy_floor, context.redaction)).scene
+    return gather(request, context, clear(request, context.policy, context.privacy_floor, context.redaction)).scene
 
 
-def _choose(facts: _Facts, assessment: Assessment, context: RouteContext, *, private: bool) -> Choice:
+def choose(facts: Facts, assessment: Assessment, context: RouteContext, *, private: bool) -> Choice:
     """All stages, of what is known. `record.redecide` calls it too, with what was known then."""
     if private:
         choice = _private(assessment, facts, context)
@@ -94,91 +83,14 @@ def _choose(facts: _Facts, assessment: Assessment, context: RouteContext, *, pri
     return _redacted(bound_by(choice, facts.rule, facts.plan), assessment)
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """What the stages look at. `edge_out` and `cloud_out` are None where that side can answer."""
-
-    parts: Parts
-    complexity: float
-    prompt_tokens: int
-    counted: bool
-    output_tokens: int  # asked for, or assumed; of all n answers
-    costs: CostModel
-    edge_out: Out | None
-    edge_weak: Out | None  # the device can answer, but the policy would rather spare it
-    cloud_out: Out | None
-    plan: Plan
-    scene: Scene
-    opinion: Opinion | None = None  # of the learned router, where the policy names one and the request is not private
-    rules: tuple[Traced, ...] = ()  # those that were asked
-
-    @property
-    def rule(self) -> Traced | None:
-        """The rule that decides, if any does."""
-        return deciding(self.rules)
-
-
-def _gather(request: RouteRequest, context: RouteContext, cleared: Shareable[RouteRequest] | LocalOnly[RouteRequest]) -> _Facts:
-    private = isinstance(cleared, LocalOnly)
-    tokens, counted = prompt_tokens(request, context)
-    said = Said(request)
-    parts = complexity_of(request, said)
-    if cleared.value is not request:  # redacted: the cloud gets that one, the device may get either
-        sent, sent_counted = prompt_tokens(cleared.value, context)
-        tokens = max(tokens, sent) if sent_counted >= counted else tokens
-        counted = counted and sent_counted
-    needed = tokens + (request.max_tokens or 1)
-    output = (request.max_tokens or context.policy.quota.assumed_output) * request.sampling.n
-    costs = priced(context.costs, context.policy.price, request.model)
-    if costs is not context.costs:  # rules see prices too
-        context = replace(context, costs=costs)
-    opinion = None if private else _opinion(request, context)
-    score = parts.score if opinion is None or opinion.score is None else opinion.score
-    scene = Scene(request, said, context, tokens, output, score, private)
-    rules = first_match(context.policy.compiled_rules, Values(scene))
-    drafting = context.policy.speculation
-    if rules and rules[-1].effect == "match" and rules[-1].rule.route == "speculative":
-        drafting = msgspec.structs.replace(drafting, mode="always")
-    return _Facts(
-        parts=parts,
-        complexity=score,
-        prompt_tokens=tokens,
-        counted=counted,
-        output_tokens=output,
-        costs=costs,
-        edge_out=edge_out(needed, context),
-        edge_weak=edge_weak(tokens, context),
-        cloud_out=cloud_out(needed, context),
-        plan=_plan(context, drafting),
-        scene=scene,
-        opinion=opinion,
-        rules=rules,
-    )
-
-
-def _opinion(request: RouteRequest, context: RouteContext) -> Opinion | None:
-    """Imported late: it needs NumPy, which a policy without a learned router does without."""
-    if context.policy.learned_router is None:
-        return None
-    from .learned.opinion import opinion_of
-
-    return opinion_of(context.policy.learned_router, request, context)
-
-
-def _provenance(facts: _Facts, policy: Policy) -> Provenance:
+def _provenance(facts: Facts, policy: Policy) -> Provenance:
     tokens: Literal["exact", "estimated"] = "exact" if facts.counted else "estimated"
     if facts.opinion is None:
         return Provenance(policy.hash, tokens, None, policy.version)
     return Provenance(policy.hash, tokens, None, policy.version, facts.opinion.id, facts.opinion.data)
 
 
-def _plan(context: RouteContext, limits: SpeculationPolicy) -> Plan:
-    if context.speculation is not None and not context.rejected.admits(limits.max_draft):
-        return Plan("off", 0, why="too many of the tokens that this user's device drafted were rejected lately")
-    return plan_speculation(context.speculation, limits)
-
-
-def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> Choice:
+def _private(assessment: Assessment, facts: Facts, context: RouteContext) -> Choice:
     kinds = ", ".join((*assessment.findings, *assessment.failed)) or "earlier turns"
     if assessment.verdict == "block":
         return Choice("refuse", "blocked", "privacy.block", f"the policy blocks what was found ({kinds})")
@@ -192,7 +104,7 @@ def _private(assessment: Assessment, facts: _Facts, context: RouteContext) -> Ch
     return Choice("edge", "private", f"privacy.{assessment.verdict}", f"stays on the device ({kinds})")
 
 
-def _available(facts: _Facts, context: RouteContext) -> Choice | None:
+def _available(facts: Facts, context: RouteContext) -> Choice | None:
     """The one side that can answer; None when both can. A prompt that is the device's anyway does not blame the cloud."""
     edge, cloud = facts.edge_out, facts.cloud_out
     if cloud is not None and edge is not None:
@@ -208,7 +120,7 @@ def _available(facts: _Facts, context: RouteContext) -> Choice | None:
     return None
 
 
-def _within_quota(choice: Choice, facts: _Facts, context: RouteContext) -> Choice:
+def _within_quota(choice: Choice, facts: Facts, context: RouteContext) -> Choice:
     """`choice`, or what becomes of it when it would use the cloud and a bucket does not hold that much."""
     needed, money, quota = sum(_cloud_use(choice.route, facts, context)), _money(choice.route, facts, context), context.quota
     if choice.route in ("edge", "refuse") or (blocking := quota.blocking(needed, money)) is None:
@@ -222,18 +134,18 @@ def _within_quota(choice: Choice, facts: _Facts, context: RouteContext) -> Choic
     return Choice("edge", "quota_degraded", rule, f"{why}: the device answers instead", rule, wait)
 
 
-def _cloud_use(route: Route, facts: _Facts, context: RouteContext) -> tuple[int, int]:
+def _cloud_use(route: Route, facts: Facts, context: RouteContext) -> tuple[int, int]:
     """Tokens of the prompt and of the answer that the cloud computes, at most: the device's answer may be part of the prompt."""
     draft = facts.output_tokens + DRAFT_TOKENS if route == "cascade" and context.policy.cascade.draft_as_context else 0
     return facts.prompt_tokens + draft, facts.output_tokens
 
 
-def _money(route: Route, facts: _Facts, context: RouteContext) -> float | None:
+def _money(route: Route, facts: Facts, context: RouteContext) -> float | None:
     """What the cloud would take for them; None: not known."""
     return cloud_price(facts.costs, *_cloud_use(route, facts, context))
 
 
-def _wanted(facts: _Facts, context: RouteContext) -> Choice:
+def _wanted(facts: Facts, context: RouteContext) -> Choice:
     """Where the request should be answered if both sides could: as a rule says, else by its complexity."""
     return by_rule(facts.rule, facts.plan) or _by_complexity(facts, context)
 
@@ -246,7 +158,7 @@ def _redacted(choice: Choice, assessment: Assessment) -> Choice:
     return replace(choice, reason="redacted", why=f"{choice.why}; placeholders are sent for {told}")
 
 
-def _by_complexity(facts: _Facts, context: RouteContext) -> Choice:
+def _by_complexity(facts: Facts, context: RouteContext) -> Choice:
     if facts.edge_weak is not None:
         return Choice("cloud", facts.edge_weak.reason, facts.edge_weak.rule, f"{facts.edge_weak.why}: the cloud answers")
     score, bands, drafting = facts.complexity, context.policy.complexity, context.policy.speculation

@@ -18,12 +18,13 @@ from msgspec import Meta
 
 from ..shared_protocol.json_lines import line_as
 from ..shared_protocol.runtime import DeviceState, LinkState
-from . import decide as stages
 from .capability import Out, cloud_out, edge_weak
 from .complexity.complexity import Parts
 from .complexity.reading import Said
 from .costs import CostModel
+from .decide import choose
 from .decision import Decision, Reason, Route
+from .facts import Facts
 from .plan import Plan
 from .policy.policy import Policy
 from .policy.rules import first_match
@@ -114,7 +115,7 @@ def redecide(record: Record, policy: Policy) -> Again:
     rules = first_match(policy.compiled_rules, _Known(known))
     assessment = Assessment(record.verdict, record.kinds, ("a detector",) * record.failed, record.replaced)
     plan = Plan("sync" if record.drafts and policy.speculation.mode != "off" else "plain", 0, why="as recorded")
-    facts = stages._Facts(
+    facts = Facts(
         parts=record.parts,
         complexity=float(_number(known, "complexity") or 0.0),
         prompt_tokens=tokens,
@@ -128,7 +129,7 @@ def redecide(record: Record, policy: Policy) -> Again:
         scene=Scene(_NOBODY, Said(_NOBODY), context, tokens, record.output, 0.0, True),
         rules=rules,
     )
-    choice = stages._choose(facts, assessment, context, private=record.verdict in ("local_only", "block"))
+    choice = choose(facts, assessment, context, private=record.verdict in ("local_only", "block"))
     return Again(choice.route, choice.reason, choice.rule, choice.why)
 
 
