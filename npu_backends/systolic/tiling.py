@@ -31,7 +31,6 @@ class Tiled:
     fewest_cycles: int  # of all choices
     io_bound_bytes: int
     choices: int  # that fit
-    counted_choices: int  # of these, how many had to be counted step by step
 
     @property
     def tiling(self) -> Tiling:
@@ -69,7 +68,7 @@ def tile_product(gemm: Gemm, spec: Spec, sram_bytes: int | None = None) -> Tiled
     fewest = _least(choices, of, lambda got: (got.cycles, got.dram_bytes), by_cycles=True)
     limit = fewest.cycles + fewest.cycles // AS_GOOD
     leanest = _least(choices, of, lambda got: (got.dram_bytes, got.cycles), by_cycles=False, limit=limit)
-    return Tiled(leanest, fewest.cycles, io_bound_bytes(gemm, room), len(choices), len(counted))
+    return Tiled(leanest, fewest.cycles, io_bound_bytes(gemm, room), len(choices))
 
 
 def _least(
