@@ -10,6 +10,7 @@ Without it a handful of idle sockets, which cost their owner nothing, would hold
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -84,7 +85,8 @@ class PatientConnection(H11Protocol):
         if self._received and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = envelope(error)
             headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
-            for event in (h11.Response(status_code=error.status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            start = h11.Response(status_code=error.status, headers=headers, reason=HTTPStatus(error.status).phrase)
+            for event in (start, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import pytest
 from hybrid.cloud.engine.frontend import Frontend
@@ -32,7 +33,9 @@ class Client:
         """Status and body of one answer."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].split()[0])
-        return int(head.split()[1]), await self.reader.readexactly(length)
+        status = int(head.split()[1])
+        assert head.split(b"\r\n")[0] == f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()
+        return status, await self.reader.readexactly(length)
 
 
 @dataclass
