@@ -107,7 +107,10 @@ class _Talk:
             except EOFError:
                 click.echo("")
                 raise EndOfInput from None
-        line = sys.stdin.buffer.readline().decode("utf-8", "replace")
+        try:
+            line = sys.stdin.buffer.readline().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise click.UsageError(f"a message is not UTF-8: {error.reason} at byte {error.start} of its line") from None
         if not line:
             raise EndOfInput
         return line.rstrip("\r\n")

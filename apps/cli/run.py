@@ -110,7 +110,10 @@ def _read(prompt: str | None) -> str:
     if prompt is None and sys.stdin.isatty():
         raise click.UsageError("give a PROMPT, or pipe one in")
     if prompt is None or prompt == "-":
-        prompt = sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+        try:
+            prompt = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            raise click.UsageError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
     if not prompt.strip():
         raise click.UsageError("the prompt is empty")
     return prompt

@@ -152,3 +152,12 @@ def test_a_person_who_gives_no_prompt_is_told_so(tiny_llama_path: Path) -> None:
     with Terminal("run", str(tiny_llama_path), environment={}) as terminal:
         terminal.read_until("give a PROMPT, or pipe one in")
         assert terminal.end() == 2
+
+
+@pytest.mark.parametrize("command", ["run", "chat"])
+def test_a_piped_text_that_is_no_utf_8_is_refused_and_not_changed(tiny_llama_path: Path, tmp_path: Path, command: str) -> None:
+    told = {**os.environ, "HYBRID_HOME": str(tmp_path)}
+    asked = subprocess.run([*HYBRID, command, str(tiny_llama_path), *FIXED], input=b"caf\xe9 au lait\n", capture_output=True, env=told)
+    assert (asked.returncode, asked.stdout) == (2, b"")
+    assert b"not UTF-8: invalid continuation byte at byte 3" in asked.stderr
+    assert b"caf" not in asked.stderr
