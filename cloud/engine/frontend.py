@@ -17,6 +17,7 @@ from ...shared_protocol.sampling import SamplingParams
 from .client import EngineClient
 from .completion import Chunk as Chunk
 from .completion import Completion
+from .give_back import give_back_memory
 from .merge import merge
 from .messages import Add
 from .request import resolve_max_tokens
@@ -43,8 +44,10 @@ class Frontend:
 
     async def _off_loop(self, characters: int, work: Callable[[], list[int]]) -> list[int]:
         """Long texts take turns on one thread: they need some 400 bytes per token meanwhile, and short ones should not wait for them."""
-        threads = self._for_long_texts if characters >= LONG_CHARACTERS else None
-        return await asyncio.get_running_loop().run_in_executor(threads, work)
+        loop = asyncio.get_running_loop()
+        if characters < LONG_CHARACTERS:
+            return await loop.run_in_executor(None, work)
+        return await loop.run_in_executor(self._for_long_texts, _and_give_back, work)
 
     def generate(
         self, prompt_ids: Sequence[int], params: SamplingParams, request_id: str, *, cache_salt: str = ""
@@ -85,3 +88,10 @@ def children(add: Add) -> list[Add]:
     if n == 1:
         return [replace(add, seed=seed)]
     return [replace(add, request_id=f"{add.request_id}-{i}", seed=child_seed(seed, i)) for i in range(n)]
+
+
+def _and_give_back(work: Callable[[], list[int]]) -> list[int]:
+    try:
+        return work()
+    finally:
+        give_back_memory()
