@@ -1,13 +1,14 @@
-"""What every runtime refuses before it computes anything."""
+"""What every runtime refuses before it computes anything, and where it stops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..shared_protocol.errors import ContextOverflow, InvalidRequest
+from ..shared_protocol.errors import Cancelled, ContextOverflow, InvalidRequest
 from ..shared_protocol.model_card import ModelCard
 
 DEFAULT_CONTEXT = 4096
@@ -40,3 +41,10 @@ def check_length(length: int, held: int) -> None:
     """Raises InvalidRequest when a sequence of `held` tokens cannot be cut to `length`."""
     if not 0 <= length <= held:
         raise InvalidRequest(f"cannot truncate to {length}: {held} tokens are held")
+
+
+def check_cancelled(cancelled: Event) -> None:
+    """Raises Cancelled once for each time that `cancelled` was set."""
+    if cancelled.is_set():
+        cancelled.clear()
+        raise Cancelled("the device's work was cancelled")

@@ -15,10 +15,10 @@ from ..npu_backends.cpu.process import usable_cpus
 from ..npu_backends.cpu.select import open_executor
 from ..npu_backends.step import StepBatch
 from ..quant.at_load import Quantise, quantised
-from ..shared_protocol.errors import Cancelled, EngineFailed, RuntimeClosed
+from ..shared_protocol.errors import EngineFailed, RuntimeClosed
 from ..shared_protocol.model import Model
 from ..shared_protocol.runtime import EdgeRuntime, MemoryReport
-from .checks import check_length, checked_ids, chosen_context
+from .checks import check_cancelled, check_length, checked_ids, chosen_context
 from .cost_curve import CostCurve, key_of
 
 BLOCK_SIZE = 16
@@ -82,12 +82,12 @@ class NativeRuntime(EdgeRuntime):
         first_row = len(ids) - rows
         parts = [np.empty((0, self._vocab), dtype=np.float32)]
         try:
-            self._check_cancelled()
+            check_cancelled(self._cancelled)
             for at in range(0, len(ids), CHUNK):
                 before, chunk = max(0, at - first_row), tokens[at : at + CHUNK]  # rows of earlier chunks
                 here = None if hidden is None else hidden[before : max(0, at + len(chunk) - first_row)]
                 parts.append(self._step(chunk, first_row - at, here))
-                self._check_cancelled()
+                check_cancelled(self._cancelled)
         except BaseException as error:
             self._length = start
             if self._closed and isinstance(error, EngineFailed):
@@ -137,8 +137,3 @@ class NativeRuntime(EdgeRuntime):
         logits = self._executor.step(batch, hidden)
         self._length += count
         return logits
-
-    def _check_cancelled(self) -> None:
-        if self._cancelled.is_set():
-            self._cancelled.clear()
-            raise Cancelled("the device's work was cancelled")

@@ -16,10 +16,10 @@ from ...compiler.program import Compiled
 from ...npu_backends.base import NOTHING, Adapter, Cost
 from ...npu_backends.cpu.process import peak_bytes
 from ...shared_protocol.compile_errors import ArtifactRejected
-from ...shared_protocol.errors import Cancelled, ContextOverflow, EngineFailed, RuntimeClosed
+from ...shared_protocol.errors import ContextOverflow, EngineFailed, RuntimeClosed
 from ...shared_protocol.model_card import ModelCard
 from ...shared_protocol.runtime import EdgeRuntime, MemoryReport
-from ..checks import check_length, checked_ids
+from ..checks import check_cancelled, check_length, checked_ids
 from .machine import Machine, Runnable
 from .turns import Turn, Turns
 
@@ -68,7 +68,7 @@ class NpuRuntime(EdgeRuntime):
         start, found = self._length, np.empty((rows, self._vocab), np.float32)
         silent = len(tokens) if rows <= 1 else len(tokens) - rows  # fed for the cache, and the last of them for its logits
         try:
-            self._check_cancelled()
+            check_cancelled(self._cancelled)
             filled = 0
             for count, logits in ((silent, False), (len(tokens) - silent, True)):
                 for turn in self._turns.of(count, logits=logits, start=self._length):
@@ -79,7 +79,7 @@ class NpuRuntime(EdgeRuntime):
                         filled += turn.tokens
                     elif rows == 1 and at + turn.tokens == len(tokens):
                         found[0] = made[-1]
-                    self._check_cancelled()
+                    check_cancelled(self._cancelled)
         except BaseException:
             self._length = start
             raise
@@ -152,8 +152,3 @@ class NpuRuntime(EdgeRuntime):
             raise RuntimeClosed
         if os.getpid() != self._process:
             raise EngineFailed("this runtime was opened before a fork, which shares its memory", hint="open another one in the child")
-
-    def _check_cancelled(self) -> None:
-        if self._cancelled.is_set():
-            self._cancelled.clear()
-            raise Cancelled("the device's work was cancelled")
