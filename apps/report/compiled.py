@@ -55,6 +55,8 @@ def _graph_parts(report: CompileReport, graph: GraphReport) -> list[str]:
         f"{graph.cycles:,} cycles of the chip, {graph.seconds * 1e3:,.3g} ms, {graph.joules * 1e3:.3g} mJ. "
         f"{graph.ops_captured} operations became {graph.ops_fused}; fusion saves {in_bytes(graph.bytes_saved_by_fusion)} of traffic."
     )
+    if graph.seconds_pipelined is not None and graph.seconds_pipelined < 0.999 * graph.seconds:
+        facts += f" Beside another run, one more takes {graph.seconds_pipelined * 1e3:,.3g} ms."
     if graph.stalls_seconds:
         facts += f" {graph.stalls_seconds * 1e3:,.3g} ms of it waits for weights that memory does not hold; the lanes below leave that out."
     parts = [section(f"{graph.name}: who works when", facts, segments_chart(graph))]

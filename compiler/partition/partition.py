@@ -60,14 +60,6 @@ class Partition:
             total[segment.chip] = total.get(segment.chip, 0.0) + spent.compute + spent.launch
         return total
 
-    @property
-    def refused_by_reason(self) -> Mapping[tuple[str, str], tuple[Refusal, ...]]:
-        """By chip and reason, in the order in which they were first met."""
-        groups: dict[tuple[str, str], list[Refusal]] = {}
-        for refusal in self.refused:
-            groups.setdefault((refusal.chip, refusal.reason), []).append(refusal)
-        return {key: tuple(refusals) for key, refusals in groups.items()}
-
 
 def partition(
     graph: Graph,

@@ -35,7 +35,7 @@ SEGMENTS = (
 )
 GRAPH = GraphReport(
     name="decode", rows=1, ops_captured=600, ops_fused=181, macs=10_000_000, bytes_weights=10_000_000, cycles=900_000, seconds=1e-3,
-    seconds_pipelined=None, stalls_seconds=2e-4, joules=2e-3, tokens_per_s=1000.0, roofline_tokens_per_s=1600.0, bytes_saved_by_fusion=4096,
+    seconds_pipelined=8e-4, stalls_seconds=2e-4, joules=2e-3, tokens_per_s=1000.0, roofline_tokens_per_s=1600.0, bytes_saved_by_fusion=4096,
     flow=(FlowReport(EVIL, "fused", ("linear_i8", "add"), "systolic", (1, 576)),), layers=30, segments=SEGMENTS,
     ops=(PRODUCT, PLAIN), refused=(RefusalReport("scores", "systolic", EVIL, 30, "scores.0"),), arenas=(ARENA,),
 )  # fmt: skip
@@ -59,6 +59,7 @@ def test_a_page_shows_speed_bounds_plans_tiles_and_refusals(tmp_path: Path) -> N
         "1.25",
         "assumed 8, vendor 11",
         "0.2 ms of it waits",
+        "one more takes 0.8 ms",
         "37%",
         "0.200",
         "0.054 nats",
