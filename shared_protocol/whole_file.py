@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
 
-from .errors import ConfigError
+from .errors import ConfigError, NotEnoughSpace
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a disk without room for more answers
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
     """Write a file that a user has named. A new one may be read by whom the umask lets; one that was there keeps its mode, and a link still
     leads to it. What is no file, /dev/stdout for one, is written as it is.
 
-    Raises ConfigError where it cannot be written.
+    Raises NotEnoughSpace when the disk is full, ConfigError where it cannot be written otherwise.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -22,6 +25,8 @@ def write_whole(path: str | Path, data: bytes) -> None:
         else:
             replace_whole(target, data)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise NotEnoughSpace(f"{path}: {error.strerror}", hint="free some, or name a file on another disk") from None
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}", hint="name a file that can be written") from None
 
 

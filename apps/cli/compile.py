@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from ...shared_protocol.errors import ConfigError
+from ...shared_protocol.whole_file import write_whole
 from .output import Progress, json_option, megabytes, print_json, print_table
 
 SCHEMES = ("w8a8", "w4a8")  # as compiler/quantise has them, which would load NumPy for --help
@@ -88,10 +89,10 @@ def compile_command(
             kept = ArtifactReport(str(found.folder), found.sha256, found.compiled.facts.compiler, size, found.cached)
         made = describe(found.compiled, kept, agreement)
         if report is not None:
-            (report / "report.json").write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
-            (report / "report.html").write_text(compiled_page(made))
+            write_whole(report / "report.json", msgspec.json.format(msgspec.json.encode(made), indent=1))
+            write_whole(report / "report.html", compiled_page(made).encode())
             for program in found.compiled.programs:
-                (report / f"trace_{program.shape.name}.json").write_text(trace(found.compiled, program))
+                write_whole(report / f"trace_{program.shape.name}.json", trace(found.compiled, program).encode())
     finally:
         progress.close()
     if as_json:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import NotEnoughSpace
+from ..whole_file import FULL
 
 GOES_ON = "pull it again: it goes on where it stopped"
 _SPARE = 64 << 20  # bytes to leave free
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_all(write: Callable[[memoryview], int | None], block: bytes) -> None:
@@ -23,7 +22,7 @@ def write_all(write: Callable[[memoryview], int | None], block: bytes) -> None:
 
 def full_disk(error: OSError, folder: Path) -> Exception:
     """The typed error for a disk that takes no more; any other error as it is."""
-    if error.errno not in _FULL:
+    if error.errno not in FULL:
         return error
     return NotEnoughSpace(f"the disk of {folder}, or this user's share of it, is full", hint=f"free some space, then {GOES_ON}")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from hybrid.apps.cli.route import route
-from hybrid.shared_protocol.errors import ConfigError, InvalidRequest, NotFound
+from hybrid.shared_protocol.errors import ConfigError, InvalidRequest, NotEnoughSpace, NotFound
 
 TASKS = (
     "Prove step by step that {} is even.",
@@ -138,3 +138,10 @@ def test_a_time_that_is_none_is_said(outcomes: Path, arguments: list[str]) -> No
     result = run("test", "--input", outcomes, *arguments)
     assert result.exit_code == 2 and "--seconds" in result.output
     assert run("test", "--input", outcomes, "--fact", "speed=1").exit_code == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_page_on_a_full_disk_is_told_apart_from_a_folder_that_is_not_there(outcomes: Path, tmp_path: Path) -> None:
+    options = ("test", "--input", outcomes, "--folds", 4, "--html")
+    assert isinstance(run(*options, "/dev/full").exception, NotEnoughSpace)
+    assert isinstance(run(*options, tmp_path / "none" / "page.html").exception, NotFound)

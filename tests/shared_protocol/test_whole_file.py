@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hybrid.shared_protocol.errors import ConfigError
+from hybrid.shared_protocol.errors import ConfigError, NotEnoughSpace
 from hybrid.shared_protocol.whole_file import replace_whole, write_whole
 
 
@@ -48,7 +48,7 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(ConfigError, match="file: No space left on device"):
+    with pytest.raises(NotEnoughSpace, match="file: No space left on device"):
         write_whole(path, b"two")
     assert path.read_bytes() == b"one" and [file.name for file in tmp_path.iterdir()] == ["file"]
 
@@ -88,3 +88,9 @@ def test_a_name_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> No
     with pytest.raises(ConfigError):
         write_whole(tmp_path / name, b"one")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_is_told_as_one() -> None:
+    with pytest.raises(NotEnoughSpace, match="No space left"):
+        write_whole("/dev/full", b"one")

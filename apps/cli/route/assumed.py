@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +13,8 @@ from ....router.costs import CostModel
 from ....router.evaluate.replay import World, usual
 from ....router.policy.policy import Policy
 from ....router.request import RouteContext
-from ....shared_protocol.errors import NotFound
+from ....shared_protocol.errors import ConfigError, NotFound
+from ....shared_protocol.whole_file import write_whole
 from .facts import at_of_rows_option, fact_option, with_facts
 
 TIMES = tuple(field.name.removesuffix("_s") for field in fields(CostModel) if field.name.endswith("_s"))
@@ -100,9 +100,9 @@ def policy_of(file: str | None) -> Policy:
 
 
 def write_page(path: str, page: str) -> None:
-    """Raises NotFound where no file can be written."""
+    """Raises NotFound where no file can be written, NotEnoughSpace on a full disk; a page that was there before stays then."""
     try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise NotFound(f"{path}: {error.strerror}", hint="name a file in a folder that is there") from None
+        write_whole(path, page.encode())
+    except ConfigError as error:
+        raise NotFound(error.message, hint="name a file in a folder that is there") from None
     click.echo(f"written to {path}", err=True)

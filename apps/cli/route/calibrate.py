@@ -27,6 +27,7 @@ from ....router.evaluate.thresholds import (
 )
 from ....router.policy.policy import PRESET, Policy, presets
 from ....shared_protocol.errors import Conflict
+from ....shared_protocol.whole_file import write_whole
 from ..output import json_option, print_json, print_table
 from . import gating
 from .assumed import FiniteRange, fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
@@ -120,7 +121,7 @@ def calibrate(
         "gates": [one.to_dict() for one in judged],
     }
     if out is not None:
-        Path(out).write_text(text, encoding="utf-8")
+        write_whole(out, text.encode())
     if as_json:
         print_json(body)
     else:
