@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 
+from .numbers import FiniteRange
+
 RUNTIMES = ("native", "llama_cpp", "npu")  # as edge/open_runtime.py has them, which would load NumPy for --help
 _OPTIONS = (
     click.option("--system", help="What the model is told first."),
     click.option("--max-tokens", type=click.IntRange(min=1), help="Length of an answer; default: until it ends."),
-    click.option("--temperature", type=click.FloatRange(0, 2), default=1.0, show_default=True, help="0 takes the likeliest."),
+    click.option("--temperature", type=FiniteRange(0, 2), default=1.0, show_default=True, help="0 takes the likeliest."),
     click.option("--seed", type=int, help="The same seed gives the same text; default: another one each time."),
     click.option(
         "--runtime",

@@ -9,6 +9,7 @@ import msgspec
 
 from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.whole_file import write_whole
+from .numbers import FiniteRange
 from .output import Progress, json_option, megabytes, print_json, print_table
 
 SCHEMES = ("w8a8", "w4a8")  # as compiler/quantise has them, which would load NumPy for --help
@@ -20,9 +21,7 @@ PAGE_LATENCY_S = 100e-6  # of a phone's flash, for a page of 512 KB
 @click.option("--target", default="ethos-u85-2048", show_default=True, help="A preset's name, or a chip of your own as a .toml file.")
 @click.option("--scheme", type=click.Choice(SCHEMES), default="w8a8", show_default=True, help="Bits of weights and activations.")
 @click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or fewer where the model knows fewer.")
-@click.option(
-    "--storage", type=click.FloatRange(0, min_open=True), help="GB/s of a storage to page weights from that memory does not hold."
-)
+@click.option("--storage", type=FiniteRange(0, min_open=True), help="GB/s of a storage to page weights from that memory does not hold.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write report.json, report.html and traces there.")
 @click.option("--check/--no-check", default=None, help="Compare with the float32 source over a text; default: with --report.")
 @click.option("--targets", is_flag=True, help="List the presets instead.")

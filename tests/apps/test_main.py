@@ -77,3 +77,8 @@ def test_help_loads_nothing_heavy() -> None:
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[-1] == "0 []"
+
+
+@pytest.mark.parametrize("words", [("compile", "x", "--storage"), ("run", "x", "hi", "--temperature"), ("chat", "x", "--temperature")])
+def test_nan_is_wrong_usage_before_a_model_is_looked_for(words: tuple[str, ...]) -> None:
+    assert hybrid(*words, "nan").returncode == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -15,20 +14,10 @@ from ....router.policy.policy import Policy
 from ....router.request import RouteContext
 from ....shared_protocol.errors import ConfigError, NotFound
 from ....shared_protocol.whole_file import write_whole
+from ..numbers import FiniteRange
 from .facts import at_of_rows_option, fact_option, with_facts
 
 TIMES = tuple(field.name.removesuffix("_s") for field in fields(CostModel) if field.name.endswith("_s"))
-
-
-class FiniteRange(click.FloatRange):
-    """A number in a range, which `nan` is not."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = super().convert(value, param, ctx)
-        if not math.isfinite(found):
-            self.fail(f"{value} is no number", param, ctx)
-        return found
-
 
 input_option = click.option(
     "--input", "file", required=True, type=click.Path(dir_okay=False), help="Prompts, one JSON object a line, or CSV."

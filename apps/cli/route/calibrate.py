@@ -28,9 +28,10 @@ from ....router.evaluate.thresholds import (
 from ....router.policy.policy import PRESET, Policy, presets
 from ....shared_protocol.errors import Conflict
 from ....shared_protocol.whole_file import write_whole
+from ..numbers import FiniteRange
 from ..output import json_option, print_json, print_table
 from . import gating
-from .assumed import FiniteRange, fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
+from .assumed import fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
 from .tables import between, number
 
 FEW = 100  # prompts: a share of so many is known to ten points up or down
