@@ -22,6 +22,7 @@ COMMANDS = {
     "show": Lazy("models", "show", "Show what is known about a model."),
     "rm": Lazy("models", "rm", "Remove a model from the local store."),
     "route": Lazy("route", "route", "Explain where a prompt would be answered, and test policies."),
+    "plan": Lazy("plan", "plan", "Say whether drafting on the device pays."),
     "compile": Lazy("compile", "compile_command", "Compile a model for a chip, and say what it would cost there."),
     "doctor": Lazy("doctor", "doctor", "Check this machine: kernels, store, models."),
     "version": Lazy("version", "version", "Print version and kernel id."),
