@@ -29,6 +29,7 @@ from hybrid.compiler.program import Compiled
 from hybrid.compiler.quantise.gate import measure
 from hybrid.compiler.quantise.layout import layouts_of
 from hybrid.compiler.quantise.quantise_graph import quantise_graph
+from hybrid.compiler.smoothing import own_text
 from hybrid.edge.npu.runtime import NpuRuntime
 from hybrid.npu_backends.ir.graph import Graph
 from hybrid.npu_backends.preset import load_preset
@@ -56,16 +57,26 @@ def main() -> None:
     parser.add_argument("--target", nargs="+", default=["ethos-u85-2048", "systolic-32"], help="presets")
     parser.add_argument("--tokens", type=int, default=16, help="of each answer")
     parser.add_argument("--scheme", default="w8a8")
+    parser.add_argument("--smooth", action="store_true", help="by the text that comes with Hybrid")
     options = parser.parse_args()
     model = open_model(options.model)
     prompts = [model.render_chat([{"role": "user", "content": prompt}]) for prompt in PROMPTS]
+    text = own_text() if options.smooth else None
     results, answers = [], [[] for _ in prompts]
     for target in options.target:
-        compiled = compiled_for(model, facts_of(model, load_preset(target), scheme=options.scheme, context=CONTEXT)).compiled
+        compiled = compiled_for(
+            model, facts_of(model, load_preset(target), scheme=options.scheme, context=CONTEXT, smooth=text), smooth=text
+        ).compiled
         row, answers = compare(model, compiled, prompts, options.tokens)
         results.append(row)
     said = [prompt + answer for prompt, answer in zip(prompts, answers, strict=True)]
-    record = {"model": model.card.name, "scheme": options.scheme, "results": results, "quantised": against_float(model, compiled, said)}
+    record = {
+        "model": model.card.name,
+        "scheme": options.scheme,
+        "smooth": options.smooth,
+        "results": results,
+        "quantised": against_float(model, compiled, said),
+    }
     print(json.dumps(record) if options.json else table(record))
 
 
@@ -138,7 +149,7 @@ def against_float(model: Model, compiled: Compiled, sequences: Sequence[list[int
 
 def table(record: dict[str, Any]) -> str:
     head = f"{'target':16} {'equal texts':>11} {'equal logits':>12} {'decode tokens/s':>15} {'roofline':>9}  ms of k = 1, 2, 4, 8 tokens"
-    lines = [f"{record['model']}, {record['scheme']}", head]
+    lines = [f"{record['model']}, {record['scheme']}{', smoothed' if record['smooth'] else ''}", head]
     for row in record["results"]:
         texts, logits = (f"{row[key]} of {row['prompts']}" for key in ("equal", "logits_equal"))
         curve = " ".join(f"{row['cost_curve_ms'][k]:.2f}" for k in (1, 2, 4, 8))

@@ -1,6 +1,6 @@
 """Compiled models kept by content: what is asked for is either there, whole, or made.
 
-ROOT/compiled/KEY/     KEY: a hash of model, scheme, context, shapes, chips and compiler
+ROOT/compiled/KEY/     KEY: a hash of model, scheme, smoothing, context, shapes, chips and compiler
 """
 
 from __future__ import annotations
@@ -39,8 +39,17 @@ class Found:
     sha256: str | None  # of the artifact
 
 
-def compiled_for(model: Model, facts: Facts, *, progress: Progress = silent, root: Path | None = None, always_keep: bool = False) -> Found:
-    """The compiled model of `facts` below `root` (None: HYBRID_HOME), compiled now if it is not there or not whole.
+def compiled_for(
+    model: Model,
+    facts: Facts,
+    *,
+    smooth: str | None = None,
+    progress: Progress = silent,
+    root: Path | None = None,
+    always_keep: bool = False,
+) -> Found:
+    """The compiled model of `facts` below `root` (None: HYBRID_HOME), compiled now if it is not there or not whole. `smooth`: the text
+    that the facts were made with.
 
     Without `always_keep`, a small model is not kept. Where nothing can be written the next start compiles again. Raises what compiling
     raises.
@@ -54,7 +63,7 @@ def compiled_for(model: Model, facts: Facts, *, progress: Progress = silent, roo
             return Found(compiled, folder, True, hash_of(folder))
         except ArtifactRejected as rejected:
             log.warning("%s", rejected)
-    compiled = compile_model(model, facts, progress)
+    compiled = compile_model(model, facts, progress, smooth=smooth)
     if compiled.weights_bytes < SMALLEST and not always_keep:
         return Found(compiled, None, False, None)
     try:

@@ -31,6 +31,7 @@ from .quantise.constants import quantised_constants
 from .quantise.gate import accept
 from .quantise.layout import Scheme, layouts_of
 from .quantise.quantise_graph import quantise_graph
+from .smoothing import smoothed_by, smoothing_of
 from .version import compiler_version
 
 SHAPES = (Shape(32, 1), Shape(8, 8), Shape(1, 1))  # a chunk of a prompt, a draft to verify, a step of decoding
@@ -50,41 +51,54 @@ def facts_of(
     shapes: Sequence[Shape] = SHAPES,
     host: Spec | None = None,
     storage: Flash | None = None,
+    smooth: str | None = None,
 ) -> Facts:
     """What compiling is of, and for: sequences of up to `context` tokens. `host`: the processor beside the chip; None: host_beside.
     `storage`: where weights are paged from that are more than the target's memory; None: they must fit.
+    `smooth`: a text that says which sizes to move from rows to weights before both are rounded; None: none are.
 
-    Shapes with more rows than the context are left out. Raises CompileError when none is left.
+    Shapes with more rows than the context are left out. Raises CompileError when none is left, for a text without tokens, and for a
+    scheme that carries blocks over, which smoothing would turn into floats.
     """
+    if smooth is not None and scheme != "w8a8":
+        raise CompileError(
+            f"smoothing is for w8a8: it makes floats of the blocks that {scheme} would carry over", hint="leave out one of both"
+        )
     chosen = tuple(sorted({shape for shape in shapes if shape.rows <= context}, key=lambda shape: -shape.rows))
     if not chosen:
         raise CompileError(f"no program of {', '.join(str(shape.rows) for shape in shapes)} rows fits a context of {context}")
     beside = host_beside(target) if host is None else host
-    return Facts(compiler_version(), model.card.name, model.card.file_hash, scheme, context, chosen, target, beside, storage)
+    moved = None if smooth is None else smoothing_of(model, smooth)
+    return Facts(compiler_version(), model.card.name, model.card.file_hash, scheme, context, chosen, target, beside, storage, moved)
 
 
-def compile_model(model: Model, facts: Facts, progress: Progress = silent) -> Compiled:
-    """Compile `model`; `facts` is facts_of it.
+def compile_model(model: Model, facts: Facts, progress: Progress = silent, *, smooth: str | None = None) -> Compiled:
+    """Compile `model`; `facts` is facts_of it, and `smooth` the text that they were made with.
 
     Raises CompileError for a network that cannot be captured, DoesNotFit when weights, cache and arenas are more than the target's
     memory; it says which context would fit. Raises TooInexact where weights had to be rounded to 4 bits and the text that comes of it is
     too far from the source's.
     """
     assert facts.file_hash == model.card.file_hash
+    assert facts.smoothing == (None if smooth is None else smoothing_of(model, smooth))
     total = len(facts.shapes) + 1
     programs = []
     for done, shape in enumerate(facts.shapes):
         progress("graph of one row" if shape.rows == 1 else f"graph of {shape.rows} rows", done, total)
         programs.append(compile_program(model.architecture, facts, shape, model))
     programs = list(fitted(Compiled(facts, tuple(programs), {}), chips_of(facts.target, facts.host)).programs)
+    source = model
+    if smooth is not None:
+        progress("sizes of rows over a text", len(programs), total)
+        source = smoothed_by(model, smooth)
     progress("weights", len(programs), total)
     constants: dict[str, NDArray[Any]] = {}
     for program in programs:
         if {value.name for value in program.graph.constants} - constants.keys():
-            constants |= quantised_constants(model, program.graph)
+            constants |= quantised_constants(source, program.graph)
     if rounds_to_4_bits(model, facts):
         progress("comparison with the float32 source", len(programs), total)
-        accept(fidelity(model, facts))
+        accept(fidelity(model, facts, constants))
     progress("done", total, total)
     return Compiled(facts, tuple(programs), constants)
 

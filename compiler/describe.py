@@ -16,7 +16,7 @@ from .chips import CPU, NPU, chips_of, hidden_dma
 from .chips import dram_bytes_per_second as outside_bytes_per_second
 from .fuse.saved import saved
 from .memory.layout import Layout
-from .program import Compiled, Program, Shape
+from .program import Compiled, Program, Shape, Smoothing
 from .quantise.gate import Agreement
 from .report import (
     ArenaReport,
@@ -29,6 +29,7 @@ from .report import (
     PlacedReport,
     RefusalReport,
     SegmentReport,
+    SmoothingReport,
     TargetReport,
 )
 
@@ -48,7 +49,12 @@ def describe(compiled: Compiled, artifact: ArtifactReport | None, fidelity: Agre
         fidelity=FidelityReport(fidelity.tokens, fidelity.kl_mean, fidelity.kl_p99, fidelity.top1) if fidelity else None,
         graphs=tuple(_graph(program, chips, facts.target) for program in compiled.programs),
         artifact=artifact,
+        smoothing=_smoothing(facts.smoothing),
     )
+
+
+def _smoothing(moved: Smoothing | None) -> SmoothingReport | None:
+    return SmoothingReport(moved.strength, moved.tokens, moved.text_sha256, moved.own_text) if moved else None
 
 
 def _target(spec: Spec) -> TargetReport:

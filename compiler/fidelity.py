@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from numpy.typing import NDArray
+
+from ..npu_backends.ir.value import Value
 from ..shared_protocol.compile_errors import CompileError
 from ..shared_protocol.model import Model
 from .capture.capture import capture
-from .capture.constants import constants_of
+from .capture.constants import constant_of, constants_of
 from .program import Facts
-from .quantise.constants import quantised_constants
 from .quantise.gate import Agreement, measure
 from .quantise.layout import EXACT, Scheme, layouts_of
 from .quantise.quantise_graph import quantise_graph
@@ -18,8 +21,9 @@ ROWS = 16  # of a run
 PIECES, LENGTH = 4, 64  # texts, and tokens of each
 
 
-def fidelity(model: Model, facts: Facts, texts: Sequence[str] | None = None) -> Agreement:
-    """Divergence and agreement after each of the first LENGTH tokens of the texts (None: PIECES help texts).
+def fidelity(model: Model, facts: Facts, constants: Mapping[str, NDArray[Any]], texts: Sequence[str] | None = None) -> Agreement:
+    """Divergence and agreement after each of the first LENGTH tokens of the texts (None: PIECES help texts). `constants` are the compiled
+    model's, so what was done to its weights is in them.
 
     Holds the model's float32 weights meanwhile. Raises CompileError where there is no text.
     """
@@ -32,7 +36,13 @@ def fidelity(model: Model, facts: Facts, texts: Sequence[str] | None = None) -> 
     scheme: Scheme = facts.scheme  # type: ignore[assignment]  # layouts_of refuses what is none
     layouts = layouts_of(source, scheme, model, facts.target.weight_formats)
     graph = quantise_graph(source, scheme, layouts=layouts)
-    return measure((source, constants_of(model, source)), (graph, quantised_constants(model, graph)), sequences)
+    # tables of the positions are as long as the context, which is shorter here
+    codes = {value.name: constants[value.name] if _stands(constants, value) else constant_of(model, value) for value in graph.constants}
+    return measure((source, constants_of(model, source)), (graph, codes), sequences)
+
+
+def _stands(constants: Mapping[str, NDArray[Any]], value: Value) -> bool:
+    return value.name in constants and constants[value.name].shape == value.shape
 
 
 def help_texts() -> list[str]:

@@ -66,6 +66,16 @@ class Flash:
 
 
 @dataclass(frozen=True, slots=True)
+class Smoothing:
+    """Sizes were moved from rows to weights before both were rounded, by what a text brings to the rows."""
+
+    strength: float  # 0 to 1
+    tokens: int  # of the text, as many as were read
+    text_sha256: str
+    own_text: bool  # the user's; else the one that comes with the package
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What a compiled model is of, and for. Two with equal facts are equal."""
 
@@ -78,6 +88,7 @@ class Facts:
     target: Spec
     host: Spec
     storage: Flash | None = None
+    smoothing: Smoothing | None = None  # None: weights were rounded as the file has them
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -127,6 +127,15 @@ class FidelityReport(msgspec.Struct, frozen=True):
     top1: float
 
 
+class SmoothingReport(msgspec.Struct, frozen=True):
+    """Sizes were moved from rows to weights before both were rounded."""
+
+    strength: float  # 0 to 1
+    tokens: int  # of the text that said which
+    text_sha256: str
+    own_text: bool  # the user's; else the one that comes with the package
+
+
 class ArtifactReport(msgspec.Struct, frozen=True):
     path: str
     sha256: str
@@ -147,3 +156,4 @@ class CompileReport(msgspec.Struct, frozen=True):
     fidelity: FidelityReport | None  # None: not measured
     graphs: tuple[GraphReport, ...]
     artifact: ArtifactReport | None
+    smoothing: SmoothingReport | None = None  # None: weights were rounded as the file has them

@@ -21,6 +21,8 @@ PAGE_LATENCY_S = 100e-6  # of a phone's flash, for a page of 512 KB
 @click.option("--target", default="ethos-u85-2048", show_default=True, help="A preset's name, or a chip of your own as a .toml file.")
 @click.option("--scheme", type=click.Choice(SCHEMES), default="w8a8", show_default=True, help="Bits of weights and activations.")
 @click.option("--context", type=click.IntRange(min=1), help="Tokens held at most; default: 4096, or fewer where the model knows fewer.")
+@click.option("--smooth", is_flag=True, help="Move large columns of rows to the weights before rounding (w8a8).")
+@click.option("--smooth-text", type=click.Path(path_type=Path), help="A text to smooth by, of what the model is used for.")
 @click.option("--storage", type=FiniteRange(0, min_open=True), help="GB/s of a storage to page weights from that memory does not hold.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write report.json, report.html and traces there.")
 @click.option("--check/--no-check", default=None, help="Compare with the float32 source over a text; default: with --report.")
@@ -30,6 +32,8 @@ def compile_command(
     model: str | None,
     target: str,
     scheme: str,
+    smooth: bool,
+    smooth_text: Path | None,
     context: int | None,
     storage: float | None,
     report: Path | None,
@@ -58,8 +62,10 @@ def compile_command(
     from ...npu_backends.preset import load_preset
     from ..report.compiled import compiled_page
     from .load import load_or_pull
+    from .smoothing_text import smoothing_text
 
     chip = load_preset(target)
+    text = smoothing_text(smooth, smooth_text)
     if report is not None:
         _make(report)  # before minutes of work are lost to it
     loaded = load_or_pull(model)
@@ -73,14 +79,16 @@ def compile_command(
                 scheme=scheme,
                 context=chosen_context(context, loaded.card),
                 storage=None if storage is None else Flash(storage * 1e9, PAGE_LATENCY_S),
+                smooth=text,
             ),
+            smooth=text,
             progress=lambda what, done, total: progress(f"{what} ({done} of {total})", 0, None),
             always_keep=True,
         )
         agreement = None
         if check or (check is None and report is not None):
             progress("comparison with the float32 source", 0, None)
-            agreement = fidelity(loaded, found.compiled.facts)
+            agreement = fidelity(loaded, found.compiled.facts, found.compiled.constants)
         progress("report", 0, None)
         kept = None
         if found.folder is not None and found.sha256 is not None:
@@ -111,6 +119,9 @@ def compile_command(
     refused = {(one.kind, one.reason): one for graph in made.graphs for one in graph.refused}
     for one in refused.values():
         click.echo(f"on the processor: {one.kind}, {one.count} times a run: {one.reason}")
+    if made.smoothing is not None:
+        whose = "your text" if made.smoothing.own_text else "the text that comes with Hybrid"
+        click.echo(f"smoothed by {made.smoothing.tokens:,} tokens of {whose}")
     if made.fidelity is not None:
         told = f"{made.fidelity.kl_mean:.4f} nats from the float32 source on average, the same next word after {made.fidelity.top1:.1%}"
         click.echo(f"{told} of {made.fidelity.tokens} tokens")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.argument("prompt", required=False)
 @answer_options
+@click.option("--smooth", is_flag=True, help="With --runtime npu: move large columns of rows to the weights before rounding.")
+@click.option("--smooth-text", type=click.Path(path_type=Path), help="A text to smooth by, of what the model is used for.")
 @json_option
-def run(model: str, prompt: str | None, as_json: bool, **options: Any) -> None:
+def run(model: str, prompt: str | None, as_json: bool, smooth: bool, smooth_text: Path | None, **options: Any) -> None:
     """Answer PROMPT with MODEL on this machine, and nowhere else.
 
     MODEL is a name from `hybrid list` or a path. Without PROMPT, or with "-", the prompt is read from standard input. The answer goes
@@ -33,7 +36,9 @@ def run(model: str, prompt: str | None, as_json: bool, **options: Any) -> None:
     from ...edge.session import Session
     from ...shared_protocol.sampling import SamplingParams
     from .load import load_or_pull
+    from .smoothing_text import smoothing_text
 
+    text = smoothing_text(smooth, smooth_text)
     began = time.monotonic()
     loaded = load_or_pull(model)
     params = SamplingParams(temperature=options["temperature"], seed=options["seed"], max_tokens=options["max_tokens"])
@@ -44,7 +49,10 @@ def run(model: str, prompt: str | None, as_json: bool, **options: Any) -> None:
     progress = Progress()
     try:
         runtime = open_runtime(
-            loaded, **of_runtime(options), progress=lambda what, done, total: progress(f"compiling: {what} ({done} of {total})", 0, None)
+            loaded,
+            **of_runtime(options),
+            smooth=text,
+            progress=lambda what, done, total: progress(f"compiling: {what} ({done} of {total})", 0, None),
         )
     finally:
         progress.close()

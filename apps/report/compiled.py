@@ -21,7 +21,8 @@ def compiled_page(report: CompileReport) -> str:
     target = report.target
     said = ", ".join(f"{kind} {count}" for kind, count in target.kinds.items())
     subtitle = (
-        f"{report.model} ({report.file_hash[:12]}) as {report.scheme}, {report.context:,} tokens of context, for {target.name}: "
+        f"{report.model} ({report.file_hash[:12]}) as {report.scheme}{_smoothed(report)}, "
+        f"{report.context:,} tokens of context, for {target.name}: "
         f"{target.macs_per_cycle:,} multiply-accumulates a cycle at {target.clock_hz / 1e6:,.0f} MHz, "
         f"{target.dram_bytes_per_s / 1e9:.3g} GB/s, {in_bytes(target.sram_bytes)} on the chip. "
         f"Who says its numbers: {said} ({target.source}). Speeds are predictions of a model, not measurements."
@@ -30,6 +31,14 @@ def compiled_page(report: CompileReport) -> str:
     for graph in report.graphs:
         parts += _graph_parts(report, graph)
     return page(f"{report.model} on {target.name}", subtitle, parts)
+
+
+def _smoothed(report: CompileReport) -> str:
+    moved = report.smoothing
+    if moved is None:
+        return ""
+    text = f"a text of the user's ({moved.text_sha256[:12]})" if moved.own_text else "the text that comes with Hybrid"
+    return f", smoothed (strength {moved.strength:g}) by {moved.tokens:,} tokens of {text}"
 
 
 def _first(report: CompileReport) -> list[tuple[str, str]]:

@@ -21,21 +21,28 @@ Peaks = Mapping[str, NDArray[np.float32]]  # by the name of the rows: the larges
 
 
 def observe(graph: Graph, constants: Mapping[str, NDArray[Any]], sequences: Sequence[Sequence[int]]) -> Peaks:
-    """The peaks of all rows that enter a product. `graph` is the float graph of one row a run: there is no padding to leave out.
+    """The peaks of all rows that enter a product, those of padding left out. `graph` is a float graph of any number of rows a run,
+    with logits for one of them: only that one enters the output matrix.
 
-    Raises CompileError without tokens, for another graph, and for rows that are zero throughout or not finite.
+    Raises CompileError without tokens, for sequences that do not fit the graph's cache with the padding of their last run, and for rows
+    that are zero throughout or not finite.
     """
-    if not sum(map(len, sequences)) or any(value.name == "ids" and value.shape != (1,) for value in graph.inputs):
-        raise CompileError("calibration takes tokens, and a graph of one row a run")
+    if not sum(map(len, sequences)):
+        raise CompileError("calibration takes tokens, and was given none")
+    sizes = {value.name: value.shape[0] for value in graph.inputs}
+    at_once = sizes["ids"]
+    if sizes["logit_index"] != 1:
+        raise CompileError(f"calibration takes a graph with logits for one row a run, {graph.name} has them for {sizes['logit_index']}")
     rows = {op.inputs[0].name: op.inputs[0] for op in graph.ops if op.kind == "linear"}
     made = {value.name for value in graph.outputs}
     watched = dataclasses.replace(graph, outputs=(*graph.outputs, *(value for value in rows.values() if value.name not in made)))
     peaks = {name: np.zeros(value.shape[1], np.float32) for name, value in rows.items()}
     for ids in sequences:
         run = SequenceRun(watched, constants)
-        for token in ids:
-            outputs = run.feed(watched, [token])
-            peaks = {name: np.maximum(peak, np.abs(outputs[name][0])) for name, peak in peaks.items()}
+        for at in range(0, len(ids), at_once):
+            part = ids[at : at + at_once]
+            outputs = run.feed(watched, part)
+            peaks = {name: np.maximum(peak, np.abs(outputs[name][: len(part)]).max(axis=0)) for name, peak in peaks.items()}
     if silent := [name for name, peak in peaks.items() if not 0 < peak.max() < np.inf]:
         raise CompileError(f"calibration saw no finite number but 0 at {silent[0]}", hint="give it other texts, or a scale for every row")
     return peaks

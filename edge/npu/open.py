@@ -21,14 +21,17 @@ def open_npu(
     *,
     target: str | None = None,
     scheme: str = SCHEME,
+    smooth: str | None = None,
     progress: Progress = silent,
 ) -> NpuRuntime:
     """`target`: a preset's name or the path of a chip's TOML file; None: TARGET. `threads` is taken for symmetry: the simulated chip
-    computes in one.
+    computes in one. `smooth`: a text to smooth by; None: as the weights are.
 
     Raises InvalidRequest for a context that the model does not have, ConfigError for a chip that is none, DoesNotFit, CompileError.
     """
     chip = load_preset(target or TARGET)
     held = chosen_context(context, model.card)
-    compiled = compiled_for(model, facts_of(model, chip, scheme=scheme, context=held), progress=progress).compiled
+    compiled = compiled_for(
+        model, facts_of(model, chip, scheme=scheme, context=held, smooth=smooth), smooth=smooth, progress=progress
+    ).compiled
     return NpuRuntime(model.card, compiled, chips_of(compiled.facts.target, compiled.facts.host))

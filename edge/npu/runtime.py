@@ -48,7 +48,8 @@ class NpuRuntime(EdgeRuntime):
         self.card = card
         self.can_truncate = True
         self.context = facts.context
-        self.kernel_id = f"npu-{facts.target.name}-{facts.scheme}-{facts.compiler}-numpy-{np.__version__}"
+        moved = f"-smooth-{facts.smoothing.text_sha256[:12]}" if facts.smoothing else ""
+        self.kernel_id = f"npu-{facts.target.name}-{facts.scheme}{moved}-{facts.compiler}-numpy-{np.__version__}"
         self._compiled = compiled
         self._machine: Machine | None = Machine(compiled, adapters)
         self._turns = Turns(compiled.programs, facts.context)

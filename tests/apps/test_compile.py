@@ -60,6 +60,18 @@ def test_people_read_a_table(home: Path, tiny_llama_path: Path) -> None:
     assert any(line.startswith("on the processor: ") and "f16" in line for line in lines)
 
 
+def test_a_smoothed_model_is_said_to_be_one_in_the_object_on_the_page_and_in_the_table(
+    home: Path, tiny_llama_path: Path, tmp_path: Path
+) -> None:
+    arguments = (tiny_llama_path, "--target", "systolic-32", "--context", "32")
+    told = json.loads(run(*arguments, "--smooth", "--report", tmp_path / "report", "--json").stdout)
+    assert told["smoothing"]["strength"] == 0.5 and told["smoothing"]["tokens"] > 100 and not told["smoothing"]["own_text"]
+    assert "smoothed (strength 0.5) by" in checked(tmp_path / "report" / "report.html").words
+    (tmp_path / "mine.txt").write_text("The kiln is lit on Mondays.")
+    assert "of your text" in run(*arguments, "--smooth-text", tmp_path / "mine.txt").stdout
+    assert json.loads(run(*arguments, "--json").stdout)["smoothing"] is None
+
+
 def test_weights_beyond_the_memory_need_a_storage_and_others_wait_for_none(home: Path, tiny_llama_path: Path, tmp_path: Path) -> None:
     preset = (files("hybrid.npu_backends.presets") / "ethos-u85-256.toml").read_text()
     (memory,) = re.findall(r"^\[dram\]\nbytes = \{ value = ([0-9_]+)", preset, re.MULTILINE)
@@ -84,6 +96,8 @@ def test_chips_are_listed_without_a_model() -> None:
         (("--target", "ethos-u85-2000"), "ethos-u85-2048", 5),
         (("--target", "ethos-u85-256", "--scheme", "w4a8"), "int4_group32", 1),
         (("--context", "100000"), "context", 2),
+        (("--target", "systolic-32", "--scheme", "w4a8", "--smooth"), "smoothing is for w8a8", 1),
+        (("--smooth-text", "nowhere.txt"), "nowhere.txt", 5),
     ],
 )
 def test_what_cannot_be_compiled_is_said(home: Path, tiny_llama_path: Path, arguments: tuple[str, ...], told: str, code: int) -> None:

@@ -67,10 +67,10 @@ def test_llama_cpp_answers_when_it_is_chosen(tiny_llama_path: Path) -> None:
 
 
 def test_a_simulated_chip_answers_and_what_it_would_have_taken_is_said(tiny_llama_path: Path) -> None:
-    asked = run(str(tiny_llama_path), "hello", *FIXED, "--runtime", "npu", "--target", "systolic-32", "--json")
+    asked = run(str(tiny_llama_path), "hello", *FIXED, "--runtime", "npu", "--target", "systolic-32", "--smooth", "--json")
     found = json.loads(asked.stdout)
     assert found["runtime"] == "npu"
-    assert found["kernel_id"].startswith("npu-systolic-32-w8a8-")
+    assert found["kernel_id"].startswith("npu-systolic-32-w8a8-smooth-")
     assert found["completion_tokens"] == 12
     assert set(found["simulated"]) == {"cycles", "bytes", "joules", "runs", "seconds", "decode_tokens_per_s"}
     assert found["simulated"]["runs"] >= 12 and found["simulated"]["seconds"] > 0
@@ -84,6 +84,7 @@ def test_a_simulated_chip_answers_and_what_it_would_have_taken_is_said(tiny_llam
         (("MODEL", "hello", "--runtime", "other"), 2, "'other' is not one of 'native', 'llama_cpp'"),
         (("MODEL", "hello", "--runtime", "llama_cpp"), 5, "HYBRID_LIBLLAMA names /nonexistent"),
         (("MODEL", "hello", "--target", "rk3588"), 5, "the runtime 'native' has none"),
+        (("MODEL", "hello", "--smooth"), 5, "the runtime 'native' compiles nothing"),
         (("MODEL", "hello", "--runtime", "npu", "--target", "rk3589"), 5, "did you mean rk3588"),
         (("MODEL", "hello", "--context", "513"), 2, "the model's 512 tokens"),
         (("MODEL", "hello", "--max-tokens", "600"), 2, "the limit is 512"),

@@ -122,7 +122,7 @@ def test_static_scales_are_the_largest_magnitudes_that_were_seen(tiny_llama: Mod
     assert next(op for op in graph.ops if op.kind == "quantise").attributes == (("scale", scales["blk.0.attn_norm"]),)
     with pytest.raises(CompileError, match=r"no static scale for blk\.0\.attn_norm"):
         quantise_graph(step, "w8a8", static={})
-    with pytest.raises(CompileError, match="one row a run"):
+    with pytest.raises(CompileError, match="logits for one row a run"):
         observe(captured(tiny_llama, 2), constants, [IDS])
     with pytest.raises(CompileError, match="takes tokens"):
         observe(step, constants, [[]])
