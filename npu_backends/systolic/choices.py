@@ -3,13 +3,15 @@
 Loads, array and stores cannot each take less than their own sum, and those sums need no walk over the tiles: an operand crosses as a whole
 as often as its tiles come in, over how many tiles it has. loops.py counts one choice exactly; nothing here is above what it counts.
 
-Tile sizes are multiples of what the array takes at once, 64 different ones of each size at most.
+Tile sizes are multiples of what the array takes at once, 64 different ones of each size at most. Of an array with a side below FEWEST,
+multiples of as many of its turns as make FEWEST: it is so much slower than its memory that thousands of finer ones are equally good, and
+each would have to be counted. Where none of these fits, the finer ones are looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from .gemm import Gemm
 
 ORDERS = ("mnk", "nmk", "mkn", "nkm", "kmn", "knm")  # the first of equals is taken
 MOST_SIZES = 64
+FEWEST = 4  # of rows or columns: the smallest side of an array whose own size is taken
 STREAMING: dict[Dataflow, str] = {"os": "k", "ws": "m", "is": "n"}
 BITS = {"m": 1, "n": 2, "k": 4}
 ROUNDING = 1e-3  # what sums of floating point may be above the whole number that they stand for
@@ -45,6 +48,11 @@ def units(array: Array, dataflow: Dataflow) -> tuple[int, int, int]:
             return DEEPEST_GROUP, array.cols, array.rows
         case "is":
             return array.cols, DEEPEST_GROUP, array.rows
+
+
+def several(side: int) -> int:
+    """A side of the array, or as many times it as make FEWEST."""
+    return side * max(1, -(-FEWEST // side))
 
 
 def smallest_tilings(gemm: Gemm, spec: Spec) -> Iterator[Tiling]:
@@ -85,10 +93,17 @@ class _Block:
 
 def all_choices(gemm: Gemm, spec: Spec, room: int) -> Choices:
     """All tilings whose tiles fit `room` bytes of SRAM."""
+    array = replace(spec.array, rows=several(spec.array.rows), cols=several(spec.array.cols))
+    found = _choices(gemm, spec, array, room)
+    return found if len(found) or array == spec.array else _choices(gemm, spec, spec.array, room)
+
+
+def _choices(gemm: Gemm, spec: Spec, whole: Array, room: int) -> Choices:
+    """Those that are multiples of what an array `whole` takes at once."""
     bounds, traffics = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     blocks = []
     for dataflow in spec.array.dataflows:
-        um, un, uk = units(spec.array, dataflow)
+        um, un, uk = units(whole, dataflow)
         grid = np.meshgrid(sizes(gemm.m, um), sizes(gemm.n, un), sizes(gemm.k, uk), indexing="ij")
         tiles = _Tiles(gemm, *(axis.ravel().astype(np.int64) for axis in grid))
         tiles = tiles.where(tiles.sram_needed() <= room)

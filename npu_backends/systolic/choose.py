@@ -16,6 +16,7 @@ from ..ir.work import WEIGHTS, product_of
 from ..spec import Spec
 from ..tile.epilogue import TILED, epilogues_of
 from ..tile.kernels import kernel_of, nameless, rows_of
+from .choices import several
 from .gemm import Gemm, Place
 from .pipeline import count
 from .tiling import tile_product
@@ -58,7 +59,7 @@ def check_room(op: Op, spec: Spec) -> None:
 
 
 def _one_row(spec: Spec) -> Tiling:
-    return Tiling(spec.array.dataflows[0], 1, spec.array.cols, GROUP, "mnk")
+    return Tiling(spec.array.dataflows[0], 1, several(spec.array.cols), GROUP, "mnk")
 
 
 def _taken(op: Op, tiling: Tiling, spec: Spec) -> tuple[int, int]:
@@ -78,7 +79,7 @@ def _strips(op: Op, rows: int, spec: Spec) -> Iterator[Tiling]:
         for place in PLACES:
             with suppress(DoesNotFit):
                 tilings.append(tile_product(replace(largest, inputs_in=place, outputs_in=place), spec, room).tiling)
-        outputs = {spec.array.cols * times for times in TIMES}
+        outputs = {several(spec.array.cols) * times for times in TIMES}
         tilings += [Tiling(flow, rows, n, largest.k, "mnk") for flow in spec.array.dataflows for n in sorted(outputs) if n < largest.n]
     for tiling in tilings:
         with suppress(DoesNotFit):
