@@ -42,7 +42,12 @@ def _option(name: str, help: str, **more: Any) -> Decorator:
 @_option("--max-model-len", "Tokens of one request; default: the model's context.", type=click.IntRange(min=1))
 @_option("--kv-mib", "KV cache in MiB; default: four contexts, at most 512 MiB.", type=click.IntRange(min=1))
 @_option("--max-num-seqs", "Requests computed at once.", type=click.IntRange(min=1), default=64)
-@_option("--max-num-batched-tokens", "Tokens of one step.", type=click.IntRange(min=1), default=512)
+@_option(
+    "--max-num-batched-tokens",
+    "Tokens of one step; more: a few per cent faster in all, and readers wait longer.",
+    type=click.IntRange(min=1),
+    default=128,
+)
 @_option(
     "--max-requests", "Requests held at once, running and waiting; more are told to come back.", type=click.IntRange(min=1), default=256
 )

@@ -40,13 +40,11 @@ class Engine:
         *,
         eos_ids: Collection[int],
         max_model_len: int,
-        max_num_batched_tokens: int = 512,
-        max_num_seqs: int = 64,
-        long_prefill_token_threshold: int = 128,
+        limits: Limits | None = None,
         cache_scope: bytes = b"",
         vocab_size: int | None = None,
     ) -> None:
-        limits = Limits(max_num_batched_tokens, max_num_seqs, long_prefill_token_threshold)
+        limits = limits or Limits()
         pool = BlockPool(executor.num_blocks)
         self.executor = executor
         self.vocab_size = vocab_size or executor.vocab_size

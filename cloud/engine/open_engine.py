@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from hashlib import sha256
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from ...npu_backends.cpu.select import Backend, open_executor
 from ...quant.at_load import Quantise, quantised
@@ -13,6 +13,7 @@ from ...shared_protocol.errors import ConfigError
 from ...shared_protocol.model import Model
 from .engine import Engine
 from .prefix_cache import Scope
+from .scheduler import Limits
 
 KV_TYPE = "f16"
 KV_BYTES = 512 << 20
@@ -30,9 +31,9 @@ class EngineOptions(TypedDict, total=False):
     max_model_len: int | None  # tokens of one request; None: the model's context
     kv_blocks: int | None  # None: four whole contexts, or 512 MiB, whichever is less
     block_size: int  # 16 tokens
-    max_num_batched_tokens: int  # 512, of one step
+    max_num_batched_tokens: int  # 128, of one step
     max_num_seqs: int  # 64 requests at once
-    long_prefill_token_threshold: int  # 128 tokens of one prompt in one step
+    long_prefill_token_threshold: int  # 64 tokens of one prompt in one step
 
 
 def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
@@ -49,11 +50,7 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
     if not isinstance(block_size, int) or not 1 <= block_size <= MOST:
         raise ConfigError(f"block_size must be from 1 to {MOST}, found {block_size}", param="block_size")
     blocks = default_blocks(arch, limit, block_size) if blocks is None else blocks
-    limits = {
-        "max_num_batched_tokens": options.get("max_num_batched_tokens", 512),
-        "max_num_seqs": options.get("max_num_seqs", 64),
-        "long_prefill_token_threshold": options.get("long_prefill_token_threshold", 128),
-    }
+    limits: dict[str, Any] = {name: options.get(name, default) for name, default in dataclasses.asdict(Limits()).items()}
     for name, number in {"kv_blocks": blocks, **limits}.items():
         if not isinstance(number, int) or not 1 <= number <= MOST:
             raise ConfigError(f"{name} must be from 1 to {MOST}, found {number}", param=name)
@@ -67,7 +64,7 @@ def open_engine(model: Model, **options: Unpack[EngineOptions]) -> Engine:
         max_model_len=limit,
         cache_scope=bytes(scope_of(model, executor.kernel_id, block_size)),
         vocab_size=model.tokenizer.vocab_size,
-        **limits,
+        limits=Limits(**limits),
     )
 
 

@@ -25,9 +25,11 @@ from .request import Request
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    max_num_batched_tokens: int = 512  # tokens of one step
+    """Who reads an answer waits for whole steps. On a CPU a step of 512 tokens takes a second and saves a few per cent over four of 128."""
+
+    max_num_batched_tokens: int = 128  # tokens of one step
     max_num_seqs: int = 64  # requests that hold a place, parked ones included
-    long_prefill_token_threshold: int = 128  # tokens of one prompt in one step
+    long_prefill_token_threshold: int = 64  # tokens of one prompt in one step: a long one leaves room for others
 
     def __post_init__(self) -> None:
         assert min(self.max_num_batched_tokens, self.max_num_seqs, self.long_prefill_token_threshold) >= 1, self

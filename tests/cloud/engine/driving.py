@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from hybrid.cloud.engine.engine import Engine
 from hybrid.cloud.engine.messages import Add, Draft, StepOutput
+from hybrid.cloud.engine.scheduler import Limits
 from hybrid.shared_protocol.sampling import SamplingParams
 from hybrid.shared_protocol.verify import prefix_hash
 from hybrid.tests.support.hash_executor import EOS, VOCAB, HashExecutor, continuation
@@ -16,7 +17,7 @@ DRAWN = SamplingParams(temperature=0.8, max_tokens=12)
 
 def engine_of(blocks: int = 64, *, executor: HashExecutor | None = None, max_model_len: int = 10**6, **limits: int) -> Engine:
     """An engine over the hash model; blocks of 4."""
-    return Engine(executor or HashExecutor(blocks + 1), eos_ids={EOS}, max_model_len=max_model_len, **limits)
+    return Engine(executor or HashExecutor(blocks + 1), eos_ids={EOS}, max_model_len=max_model_len, limits=Limits(**limits))
 
 
 def add_of(name: str, prompt: Sequence[int], params: SamplingParams = GREEDY, *, seed: int = 1, **kw) -> Add:

@@ -10,6 +10,7 @@ from hybrid import LLM, SamplingParams
 from hybrid.cloud.engine.engine import Engine
 from hybrid.cloud.engine.frontend import Frontend
 from hybrid.cloud.engine.open_engine import default_blocks, open_engine
+from hybrid.cloud.engine.scheduler import Limits
 from hybrid.cloud.engine.thread_client import ThreadEngineClient
 from hybrid.npu_backends.step import StepBatch
 from hybrid.shared_protocol.errors import ConfigError, ContextOverflow, InvalidRequest, Unavailable
@@ -43,7 +44,7 @@ def cold(llm: LLM, **limits: int) -> LLM:
     other = object.__new__(LLM)
     other.__dict__ |= llm.__dict__
     eos_ids, length = llm.model.tokenizer.eos_ids, llm.engine.max_model_len
-    other.engine = Engine(llm.engine.executor, eos_ids=eos_ids, max_model_len=length, **limits)
+    other.engine = Engine(llm.engine.executor, eos_ids=eos_ids, max_model_len=length, limits=Limits(**limits))
     return other
 
 

@@ -19,7 +19,7 @@ def test_a_step_never_exceeds_its_budget_and_a_long_prompt_its_share() -> None:
 
 
 def test_twenty_short_requests_beside_a_long_prompt_get_their_first_token_in_the_second_step() -> None:
-    scheduler = scheduler_of(blocks=4000, max_num_batched_tokens=512)
+    scheduler = scheduler_of(blocks=4000, max_num_batched_tokens=512, long_prefill_token_threshold=128)
     long = add(scheduler, "long", 8000)
     shorts = [add(scheduler, f"s{i}", 20, first=10_000 * (i + 1)) for i in range(20)]
     step(scheduler)
