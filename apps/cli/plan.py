@@ -7,6 +7,7 @@ import click
 from .answer_options import RUNTIMES
 from .numbers import FiniteRange, milliseconds
 from .output import json_option, print_json, print_table
+from .policy_option import policy_option
 
 
 @click.command()
@@ -28,14 +29,7 @@ from .output import json_option, print_json, print_table
 @click.option("--acceptance", type=FiniteRange(0, 1), required=True, help="Share of drafted tokens that the cloud keeps.")
 @click.option("--queue-ms", type=FiniteRange(0, 1e6), default=0.0, help="What a round waits in the cloud.", show_default=True)
 @click.option("--bandwidth", type=FiniteRange(min=1), help="Bytes a second of the link; default: a round's bytes cost nothing.")
-@click.option(
-    "--policy",
-    "policy_file",
-    envvar="HYBRID_POLICY",
-    show_envvar=True,
-    type=click.Path(dir_okay=False),
-    help="A policy file (TOML), or preset:NAME.",
-)
+@policy_option()
 @click.option("--runtime", type=click.Choice(RUNTIMES), default="native", show_default=True, help="What computes MODEL.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Compute threads for MODEL; default: one per CPU that may be used.")
 @json_option

@@ -22,14 +22,6 @@ TIMES = tuple(field.name.removesuffix("_s") for field in fields(CostModel) if fi
 input_option = click.option(
     "--input", "file", required=True, type=click.Path(dir_okay=False), help="Prompts, one JSON object a line, or CSV."
 )
-policy_option = click.option(
-    "--policy",
-    "policy_file",
-    envvar="HYBRID_POLICY",
-    show_envvar=True,
-    type=click.Path(dir_okay=False),
-    help="A policy file (TOML), or preset:NAME.",
-)
 fail_option = click.option("--fail-if", "gates", multiple=True, metavar="EXPR", help="Exit with 6 if so, such as 'cloud_share > 0.4'.")
 seed_option = click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Deals the prompts out, and draws the resamples."

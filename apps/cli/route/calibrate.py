@@ -30,8 +30,9 @@ from ....shared_protocol.errors import Conflict
 from ....shared_protocol.whole_file import write_whole
 from ..numbers import FiniteRange
 from ..output import json_option, print_json, print_table
+from ..policy_option import policy_option
 from . import gating
-from .assumed import fail_option, input_option, policy_of, policy_option, seed_option, world_of, world_options
+from .assumed import fail_option, input_option, policy_of, seed_option, world_of, world_options
 from .tables import between, number
 
 FEW = 100  # prompts: a share of so many is known to ten points up or down
@@ -39,7 +40,7 @@ FEW = 100  # prompts: a share of so many is known to ten points up or down
 
 @click.command()
 @input_option
-@policy_option
+@policy_option()
 @click.option("--cloud-share", type=FiniteRange(0, 1), help="So many of the prompts should go to the cloud.")
 @click.option("--error-rate", type=FiniteRange(0, 1, min_open=True, max_open=True), help="At most so many of the device's answers wrong.")
 @click.option("--budget", type=FiniteRange(min=0), help="A prompt should cost at most so much.")

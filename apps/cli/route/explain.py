@@ -21,6 +21,7 @@ from ....router.request import RouteContext, RouteRequest, TokenCounter
 from ....shared_protocol.bounded_file import read_at_most
 from ....shared_protocol.errors import InvalidRequest, NotFound
 from ....shared_protocol.runtime import DeviceState, LinkState
+from ..policy_option import policy_option
 from .facts import at_option, fact_option, with_facts
 from .learned import learned_json, learned_lines
 from .redacted import redacted_lines, shown_redacted
@@ -33,14 +34,7 @@ BAR = 20  # characters of a full bar
 @click.command()
 @click.argument("prompt", required=False)
 @click.option("--messages", type=click.Path(dir_okay=False), help="A JSON file with a list of messages, or an object with one.")
-@click.option(
-    "--policy",
-    "policy_file",
-    envvar="HYBRID_POLICY",
-    show_envvar=True,
-    type=click.Path(dir_okay=False),
-    help="A policy file (TOML), or preset:NAME.",
-)
+@policy_option()
 @click.option("--tenant", help="For whom the user asks.")
 @fact_option
 @at_option

@@ -11,20 +11,14 @@ from ....router.confidence.signals import SIGNALS
 from ....router.policy.policy import Policy
 from ....shared_protocol.whole_file import write_whole
 from ..output import json_option, print_json
+from ..policy_option import policy_option
 
 
 @click.command()
 @click.option("--outcomes", required=True, type=click.Path(dir_okay=False), help="Right and wrong answers of the model (JSON lines).")
 @click.option("--model", required=True, help="The device's model: a name in the store, or a path.")
 @click.option("--signal", type=click.Choice([*SIGNALS, "probe"]), help="What to judge by; the policy's, if not said.")
-@click.option(
-    "--policy",
-    "policy_file",
-    envvar="HYBRID_POLICY",
-    show_envvar=True,
-    type=click.Path(dir_okay=False),
-    help="A policy file, or preset:NAME.",
-)
+@policy_option()
 @click.option("--output", required=True, type=click.Path(dir_okay=False), help="Where to write the gate, for the key confidence.gate.")
 @json_option
 def gate(outcomes: str, model: str, signal: str | None, policy_file: str | None, output: str, as_json: bool) -> None:

@@ -15,21 +15,14 @@ from ....router.request import RouteContext
 from ....shared_protocol.errors import ConfigError
 from ....shared_protocol.runtime import LinkState
 from ..output import json_option, print_json
+from ..policy_option import policy_option
 from .facts import at_option, fact_option, with_facts
 
 STRICT = 6  # exit code of a gate that failed
 
 
 @click.command()
-@click.option(
-    "--policy",
-    "policy_file",
-    envvar="HYBRID_POLICY",
-    show_envvar=True,
-    required=True,
-    type=click.Path(dir_okay=False),
-    help="A policy file, or preset:NAME.",
-)
+@policy_option(required=True)
 @click.option("--input", "input_file", type=click.Path(dir_okay=False), help="Prompts (JSON lines): which rules decide them?")
 @click.option("--strict", is_flag=True, help=f"Warnings exit {STRICT}.")
 @click.option("--ignore", "ignored", multiple=True, type=click.Choice(CODES), help="A kind of warning that is meant to be.")

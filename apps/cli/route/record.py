@@ -14,12 +14,13 @@ from ....router.evaluate.replay import at, usual
 from ....router.evaluate.rows import read_rows
 from ....shared_protocol.errors import Conflict
 from ..output import json_option, print_json
-from .assumed import input_option, policy_of, policy_option
+from ..policy_option import policy_option
+from .assumed import input_option, policy_of
 
 
 @click.command()
 @input_option
-@policy_option
+@policy_option()
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False), help="The recording: a new file. Its key stands beside it, in OUT.key."
 )

@@ -9,15 +9,16 @@ import click
 from ....router.evaluate.gates import judge, parse_gate
 from ....router.evaluate.recording import Replayed, cloud_share, figures_of, read_records, replay_records
 from ..output import json_option, print_json, print_table
+from ..policy_option import policy_option
 from . import gating
-from .assumed import fail_option, policy_of, policy_option
+from .assumed import fail_option, policy_of
 
 TAKEN = "as recorded: what privacy found, the complexity, whether drafting paid; a change of how these are judged needs the prompts"
 
 
 @click.command()
 @click.option("--input", "file", required=True, type=click.Path(dir_okay=False), help="A recording.")
-@policy_option
+@policy_option()
 @fail_option
 @json_option
 def replay(file: str, policy_file: str | None, gates: tuple[str, ...], as_json: bool) -> None:

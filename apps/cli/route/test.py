@@ -15,14 +15,15 @@ from ....router.evaluate.report import gate_names, named_figures, policy_quality
 from ....router.evaluate.rows import read_rows
 from ....router.evaluate.scorers import baselines
 from ..output import json_option, print_json
+from ..policy_option import policy_option
 from . import gating
-from .assumed import fail_option, html_option, input_option, policy_of, policy_option, seed_option, world_of, world_options, write_page
+from .assumed import fail_option, html_option, input_option, policy_of, seed_option, world_of, world_options, write_page
 from .tables import show_test
 
 
 @click.command()
 @input_option
-@policy_option
+@policy_option()
 @click.option("--folds", default=5, show_default=True, type=click.IntRange(2, 100), help="Of the cross-validation, grouped by prompt.")
 @seed_option
 @world_options
