@@ -11,6 +11,7 @@ import click
 from ... import __version__
 from ...shared_protocol.errors import HybridError
 from .lazy_group import Lazy, LazyGroup
+from .output import discard_stdout
 
 COMMANDS = {
     "demo": Lazy("demo", "demo", "Show the whole system on this machine, with a real small model."),
@@ -52,6 +53,8 @@ def main() -> None:
             traceback.print_exc()
         else:
             click.echo(f"hybrid: {_sentence(error)}", err=True)
+        if isinstance(error, OSError):  # perhaps of stdout, which still holds what it could not write
+            _flush_or_discard()
         sys.exit(error.exit_code if isinstance(error, HybridError) else 1)
 
 
@@ -60,6 +63,13 @@ def _open_closed_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):  # the lowest number that is free is taken
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
+
+
+def _flush_or_discard() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_stdout()
 
 
 def _sentence(error: Exception) -> str:

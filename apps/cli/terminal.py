@@ -12,6 +12,8 @@ from pathlib import Path
 
 import click
 
+from .output import discard_stdout
+
 BLOCK = '"""'
 HISTORY_LINES = 1000
 
@@ -134,7 +136,6 @@ def line_editing(history: Path | None) -> Iterator[None]:
 
 
 def leave_closed_pipe() -> None:
-    """Nobody reads stdout any more: keep Python from complaining about it at its end, and end as other programs do."""
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Nobody reads stdout any more: end as other programs do."""
+    discard_stdout()
     sys.exit(1)

@@ -27,8 +27,9 @@ def test_debug_shows_the_traceback_wherever_it_stands_and_keeps_the_exit_code(tm
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_what_nobody_foresaw_is_one_line_too() -> None:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # else nothing is left for Python's end
     with open("/dev/full", "w") as full:
-        run = subprocess.run([*HYBRID, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        run = subprocess.run([*HYBRID, "version"], stdout=full, stderr=subprocess.PIPE, text=True, env=buffered, check=False)
     assert run.returncode == 1
     (line,) = run.stderr.splitlines()
     assert line.startswith("hybrid: ") and "No space left" in line and "--debug" in line
