@@ -31,6 +31,7 @@ from requantise import requantise
 from timing import machine, open_model
 
 CONTEXT = 512  # tokens of one request, at most
+KV_MIB = 512  # of ours: room for every client at once, as each of llama.cpp's slots has its own
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -95,7 +96,7 @@ def main() -> None:
 @contextmanager
 def ours(file: Path, threads: int, slots: int) -> Iterator[Server]:
     command = [sys.executable, "-m", "hybrid.apps.cli.main", "serve", str(file), "--port", "0", "--json", "--threads", str(threads)]
-    command += ["--max-num-seqs", str(slots), "--max-model-len", str(CONTEXT)]
+    command += ["--max-num-seqs", str(slots), "--max-model-len", str(CONTEXT), "--kv-mib", str(KV_MIB)]
     with running(command) as (process, told):
         yield Server(told["url"], process.pid, told["model"])
 
