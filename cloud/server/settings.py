@@ -57,7 +57,6 @@ class ServerSettings:
                 raise ConfigError(f"{origin!r:.80} is no origin, so no page could match it", hint="write it as https://app.example")
         if not self.drain_s >= 0:  # nor is "nan"
             raise ConfigError(f"drain_s must be 0 or more seconds, found {self.drain_s}", param="drain_s")
-
         if not self.receive_s > 0:
             raise ConfigError(f"receive_s must be more than 0 seconds, found {self.receive_s}", param="receive_s")
 
